@@ -30,7 +30,7 @@ impl Frames {
         let tunnels = Tunnels::new(topology);
         let bonds = Bonds::new(topology);
         let arp = Resolution::new(testbed, topology);
-        let mut frames = Self { decision_mode, disabled_rule, seed, tunnels, bonds, arp, ..Self::default() };
+        let mut frames = Self { decision_mode, disabled_rule, tunnels, bonds, arp, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.port_indices.reserve_exact(2 * topology.links.len());
@@ -219,13 +219,9 @@ impl Frames {
             return known as u32;
         }
         let hops = topology.hops(PathSegment::Circuit { circuit, forward });
-        let from = hops[0].from;
-        let link = &topology.links[hops[0].link];
-        let label = Label::CircuitQueue(&link.name, &topology.nodes[from], &topology.circuits[circuit].name);
         let ports = hops.iter().map(|hop| topology.port_of(hop)).collect();
-        let queued = matches!(topology.kind(from), NodeKind::Router(_)).then(|| (link, link.end_of(from)));
-        let random = Stream::new(self.seed, label);
-        self.entries.push(Entry::new(&topology.circuits[circuit], vc, ports, queued, random));
+        let encapsulation = topology.circuits[circuit].encapsulation;
+        self.entries.push(Entry { vc, encapsulation, ports });
         self.entries.len() as u32 - 1
     }
 }

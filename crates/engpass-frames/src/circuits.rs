@@ -3,11 +3,12 @@
 //! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The queue sends one packet at a time. The discipline
 //! chooses the next packet when the link begins to transmit the last cell of this one. So circuits share the link, and packets wait in the queue, not as cells.
 
-use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler};
-use engpass_model::random::Stream;
+use engpass_model::queue::{self, Backlog, Cause, Ecn, PortView, Scheduler};
+use engpass_model::random::{Label, Stream};
 use engpass_model::time::Time;
 use engpass_model::wire::Encapsulation;
-use engpass_testbed::topology::{CircuitPath, LinkEnds};
+use engpass_testbed::Topology;
+use engpass_testbed::topology::NodeKind;
 
 use super::outage::apart;
 use super::port_counts::LongestQueue;
@@ -21,12 +22,18 @@ pub struct Entry {
     pub encapsulation: Encapsulation,
     /// Transmitters that the circuit crosses. Packets wait at the first one if it belongs to a router.
     pub ports: Vec<usize>,
-    /// The queue in front of the circuit; `None` if it begins at a host.
-    pub queue: Option<CircuitQueue>,
 }
 
 /// The queue of a circuit direction at a router.
 pub struct CircuitQueue {
+    /// Index of the circuit direction.
+    pub vc: u32,
+    /// Its first transmitter.
+    pub port: usize,
+    /// Packets that the discipline dropped in the current call.
+    pub dropped: Vec<(queue::Packet, Cause)>,
+    /// Number of packets that the discipline has marked in the measurement window.
+    pub marked: u64,
     /// The admission policy, if the discipline decides on arrival.
     admission: Option<Box<dyn queue::Admission>>,
     scheduler: Box<dyn Scheduler>,
@@ -39,55 +46,36 @@ pub struct CircuitQueue {
     longest: LongestQueue,
 }
 
-impl Entry {
-    /// Creates the entry of a circuit direction over these transmitters. If it begins at a router, `queued` is the first link and the router's end of it.
-    pub(crate) fn new(
-        circuit: &CircuitPath,
-        vc: u32,
-        ports: Vec<usize>,
-        queued: Option<(&LinkEnds, usize)>,
-        random: Stream,
-    ) -> Self {
-        let discipline = queued
-            .and_then(|(link, end)| Some(link.queues[end].as_ref()?.build(random, link.lines[end].rate)));
-        let queue = discipline.map(|discipline: Discipline| {
-            let (admission, scheduler) = apart(discipline);
-            let longest = LongestQueue::default();
-            CircuitQueue { admission, scheduler, asked: u64::MAX, sends: (0, 0), pdu: None, longest }
-        });
-        Self { vc, encapsulation: circuit.encapsulation, ports, queue }
-    }
-
-    /// Returns the longest queue in the measurement window; `None` if the circuit does not begin at a router.
-    pub(crate) fn longest_queue(&self) -> Option<Backlog> {
-        self.queue.as_ref().map(|queue| queue.longest.lengths())
-    }
-
-    /// Returns the queue of a circuit that begins at a router.
-    ///
-    /// # Panics
-    /// If it begins at a host.
-    pub fn queue(&mut self) -> &mut CircuitQueue {
-        self.queue.as_mut().expect("a circuit that begins at a router has a queue")
-    }
-}
-
 impl CircuitQueue {
+    /// Creates the queue of a circuit direction; `None` if it begins at a host.
+    pub fn new(entry: &Entry, topology: &Topology, seed: u64) -> Option<Self> {
+        let (vc, port) = (entry.vc, entry.ports[0]);
+        let (link, end) = (&topology.links[port / 2], port % 2);
+        let (from, circuit) = (link.ends[end], &topology.circuits[vc as usize / 2]);
+        let config =
+            link.queues[end].as_ref().filter(|_| matches!(topology.kind(from), NodeKind::Router(_)))?;
+        let label = Label::CircuitQueue(&link.name, &topology.nodes[from], &circuit.name);
+        let (admission, scheduler) = apart(config.build(Stream::new(seed, label), link.lines[end].rate));
+        let (dropped, longest) = (Vec::new(), LongestQueue::default());
+        let (asked, sends, pdu, marked) = (u64::MAX, (0, 0), None, 0);
+        Some(Self { vc, port, dropped, marked, admission, scheduler, asked, sends, pdu, longest })
+    }
+
+    /// Returns the longest queue in the measurement window.
+    pub fn longest(&self) -> Backlog {
+        self.longest.lengths()
+    }
+
     /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `CircuitFree` event, unless an earlier one is pending, and true if the packet
     /// got a congestion mark.
-    pub fn join(
-        &mut self,
-        now: u64,
-        mut packet: queue::Packet,
-        lost: &mut Vec<(queue::Packet, Cause)>,
-    ) -> (Option<u64>, bool) {
+    pub fn join(&mut self, now: u64, mut packet: queue::Packet) -> (Option<u64>, bool) {
         let (until, _) = self.sends;
         let (backlog, mut marks) = (self.backlog(now), false);
         if let Some(admission) = &mut self.admission {
             let idle_since = (backlog.packets == 0).then_some(Time(until));
             match admission.admit(Time(now), PortView { backlog, idle_since }, &packet) {
                 queue::Verdict::Drop(cause) => {
-                    lost.push((packet, cause));
+                    self.dropped.push((packet, cause));
                     return (None, false);
                 }
                 queue::Verdict::Accept { mark } => {
@@ -98,9 +86,9 @@ impl CircuitQueue {
         }
         if self.asked == u64::MAX && until < now && self.scheduler.backlog().packets == 0 {
             // A scheduler expects a `dequeue` whenever the line has sent everything. With an empty queue that call was skipped; this call makes up for it.
-            self.scheduler.dequeue(Time(now), lost);
+            self.scheduler.dequeue(Time(now), &mut self.dropped);
         }
-        self.scheduler.enqueue(Time(now), packet, lost);
+        self.scheduler.enqueue(Time(now), packet, &mut self.dropped);
         self.longest.note(self.backlog(now));
         let due = now.max(until);
         let sooner = due < self.asked;
@@ -157,17 +145,13 @@ impl CircuitQueue {
     }
 
     /// Returns the packet to send next; otherwise the instant at which there may be one, if known.
-    pub fn next(
-        &mut self,
-        now: u64,
-        lost: &mut Vec<(queue::Packet, Cause)>,
-    ) -> Result<queue::Packet, Option<u64>> {
+    pub fn next(&mut self, now: u64) -> Result<queue::Packet, Option<u64>> {
         if self.asked != now {
             // Outdated event: an earlier one was scheduled since.
             return Err(None);
         }
         self.asked = u64::MAX;
-        self.scheduler.dequeue(Time(now), lost).ok_or_else(|| {
+        self.scheduler.dequeue(Time(now), &mut self.dropped).ok_or_else(|| {
             let ready = self.scheduler.next_ready(Time(now)).map(|ready| ready.ps().max(now + 1));
             self.asked = ready.unwrap_or(u64::MAX);
             ready

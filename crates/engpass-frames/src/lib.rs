@@ -44,7 +44,7 @@ mod verdict;
 
 use std::collections::BTreeMap;
 
-use engpass_model::queue::{self, Backlog, Cause};
+use engpass_model::queue::{self, Cause};
 use engpass_testbed::topology::NodeId;
 
 pub use arp::{ALL_NEIGHBOURS, ArpMessage, Resolution};
@@ -87,7 +87,6 @@ pub struct Frames {
     pub switching: Switching,
     /// Nodes at the ends of every link; empty if the testbed has no events.
     link_ends: Vec<[NodeId; 2]>,
-    seed: u64,
     /// For each circuit direction, the node at which packets enter it and become cells.
     pub entries: Vec<Entry>,
     /// Decision steps with their policies.
@@ -179,20 +178,6 @@ impl Frames {
     pub fn disable_lookahead(&mut self) {
         self.lookahead_disabled = true;
         self.steps.iter_mut().for_each(|step| step.lookahead = Lookahead::None);
-    }
-
-    /// Returns the longest queue in front of a transmitter of a switch or router: its own, or those of circuits that begin there. `None` without a queue.
-    pub fn longest_queue(&self, port: usize) -> Option<Backlog> {
-        match self.port(port) {
-            Some(line) => line.longest_queue(),
-            None => {
-                let own = self.entries.iter().filter(|entry| entry.ports[0] == port);
-                own.filter_map(Entry::longest_queue).reduce(|one, other| Backlog {
-                    bytes: one.bytes.max(other.bytes),
-                    packets: one.packets.max(other.packets),
-                })
-            }
-        }
     }
 
     /// Returns true if the condition `holds`, or if a test disables this rule.

@@ -6,7 +6,7 @@ use engpass_cells::{PduId, VcId};
 use engpass_model::shape::AdaptiveRate;
 
 use super::cell_ports::CellNetwork;
-use super::clock::Clock;
+use super::clock::{NewEvent, NewEvents};
 use super::event_queue::Event;
 use super::shared_state::{SharedState, Vc};
 
@@ -35,16 +35,16 @@ impl AdaptiveShaper {
         vcs[self.vc as usize].shaper.restart(now, self.rate.begin());
     }
 
-    /// Schedules the start of the first waiting PDU, if there is one. Until then the senders of all waiting PDUs count as sending.
-    pub(super) fn schedule_next_pdu(&self, number: usize, shared: &mut SharedState, clock: &mut Clock) {
+    /// Returns the event of the start of the first waiting PDU, if there is one. Until then the senders of all waiting PDUs count as sending.
+    fn next_start(&self, number: usize, now: u64, shared: &mut SharedState) -> Option<NewEvent> {
         if self.waiting.is_empty() {
-            return;
+            return None;
         }
         let next = shared.vcs[self.vc as usize].shaper.next();
         for &(sender, _) in &self.waiting {
-            shared.ledger.note_shaper_wait(sender, clock.now, next);
+            shared.ledger.note_shaper_wait(sender, now, next);
         }
-        clock.events.push(next, self.vc as usize, Event::NextPdu(number as u32));
+        Some((next, self.vc as usize, Event::NextPdu(number as u32)))
     }
 }
 
@@ -55,11 +55,47 @@ impl CellNetwork {
         here.map(|this| shared.vcs[this.vc as usize].shaper.next())
     }
 
-    /// Schedules the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper. It says whether the PDU arrived with EFCI.
-    pub(super) fn schedule_feedback(&self, pdu: PduId, shared: &SharedState, clock: &mut Clock) {
+    /// Passes a sender's PDU to the shaper of its circuit. An adaptive shaper starts to emit it when the PDUs before it are emitted.
+    #[inline]
+    pub(super) fn hand_to_shaper(
+        &mut self,
+        sender: usize,
+        pdu: PduId,
+        now: u64,
+        shared: &mut SharedState,
+    ) -> NewEvents {
+        let vc = &shared.vcs[shared.pdus[pdu].vc as usize];
+        let next = vc.shaper.next();
+        let Some(number) = vc.adaptive_shaper else {
+            return [Some(self.emit(pdu, Some(sender), now, shared)), None];
+        };
+        let shaper = &mut self.shapers[number];
+        if !shaper.enqueue(sender, pdu) {
+            shared.ledger.note_shaper_wait(sender, now, next);
+            return [None; 2];
+        }
+        if now >= next {
+            return self.start_next_pdu(number as u32, now, shared);
+        }
+        [shaper.next_start(number, now, shared), None]
+    }
+
+    /// Starts the emission of the first waiting PDU, at the shaper's current rate.
+    pub(super) fn start_next_pdu(&mut self, number: u32, now: u64, shared: &mut SharedState) -> NewEvents {
+        let number = number as usize;
+        let this = &mut self.shapers[number];
+        let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
+        this.restart(now, &mut shared.vcs);
+        let arrival = self.emit(pdu, Some(sender), now, shared);
+        [Some(arrival), self.shapers[number].next_start(number, now, shared)]
+    }
+
+    /// Returns the event of the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper. It says whether the PDU arrived
+    /// with EFCI.
+    pub(super) fn feedback(&self, pdu: PduId, shared: &SharedState, now: u64) -> Option<NewEvent> {
         let this = &shared.pdus[pdu];
-        let Some(shaper) = shared.vcs[this.vc as usize].adaptive_shaper else { return };
-        let at = clock.now + self.shapers[shaper].back;
-        clock.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
+        let shaper = shared.vcs[this.vc as usize].adaptive_shaper?;
+        let at = now + self.shapers[shaper].back;
+        Some((at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci)))
     }
 }

@@ -1,7 +1,7 @@
 //! Cell ports. A port takes its arrivals as late as possible, or as soon as nothing can change the result.
 
 use engpass_cells::{Fifo, Inputs, PduId, StrictPriority, VcTreatment};
-use engpass_frames::Frames;
+use engpass_frames::{CircuitQueue, Frames};
 use engpass_model::line::LineStatus;
 use engpass_model::time::Pace;
 use engpass_model::wire::aal5;
@@ -9,9 +9,8 @@ use engpass_model::wire::aal5;
 use std::collections::VecDeque;
 
 use super::adaptive_shaper::AdaptiveShaper;
-use super::clock::Clock;
+use super::clock::NewEvent;
 use super::event_queue::Event;
-use super::frames::on_last_cell_left_router;
 use super::pull::{Ring, Worklist};
 use super::shared_state::{Aal5Pdu, NicDeparture, PortOutput, SharedState, Vc};
 use super::source::Source;
@@ -142,7 +141,7 @@ impl Port {
     }
 }
 
-/// The cell network: ports with their generators and adaptive shapers.
+/// The cell network: ports with their generators and adaptive shapers, and the queues of packets in front of circuits that begin at routers.
 pub(super) struct CellNetwork {
     pub(super) ports: Vec<Port>,
     pub(super) rings: Vec<Ring>,
@@ -152,6 +151,8 @@ pub(super) struct CellNetwork {
     pub(super) sources: Vec<Source>,
     /// Adaptive shapers of circuits.
     pub(super) shapers: Vec<AdaptiveShaper>,
+    /// By circuit entry, its queue; `None` if the circuit begins at a host.
+    pub(super) queues: Vec<Option<CircuitQueue>>,
 }
 
 impl CellNetwork {
@@ -191,12 +192,20 @@ impl CellNetwork {
         }
     }
 
-    /// Passes the departures of PDUs' last cells, which the lines have computed, to the buffers of NICs, or to the queues of circuits at routers.
-    pub(super) fn collect_departures(&mut self, frames: &mut Frames, vcs: &[Vc]) {
+    /// Passes the departures of PDUs' last cells, which the lines have computed, to the buffers of NICs, or to the queues of circuits at routers. Such a queue
+    /// chooses its next packet when the line begins that cell, so that a shaper keeps its pace, but no earlier than a picosecond after the cell's emission,
+    /// because this is not known before.
+    pub(super) fn collect_departures(&mut self, vcs: &[Vc]) {
         for left in self.departures.drain(..) {
             let port = &mut self.ports[left.nic];
             let Some(buffer) = &mut port.buffer else {
-                on_last_cell_left_router(left, port.slot_at_least, frames, vcs);
+                let begins = (left.at - port.slot_at_least).max(left.emitted + 1);
+                for queue in self.queues.iter_mut().flatten().filter(|queue| queue.pdu == Some(left.pdu)) {
+                    // An adaptive shaper begins its next PDU no earlier than its pace allows.
+                    let vc = &vcs[queue.vc as usize];
+                    let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
+                    queue.ends_at(begins.max(turn));
+                }
                 continue;
             };
             buffer.leaving.push_back((left.at, left.bytes));
@@ -216,8 +225,15 @@ impl CellNetwork {
         })
     }
 
-    /// Starts the emission of a PDU's cells by the shaper of its circuit, and advances the ports that they reach. At a router there is no `sender`.
-    pub(super) fn emit(&mut self, pdu: PduId, sender: Option<usize>, now: u64, shared: &mut SharedState) {
+    /// Starts the emission of a PDU's cells by the shaper of its circuit, and advances the ports that they reach. At a router there is no `sender`. Returns the
+    /// event of their arrival.
+    pub(super) fn emit(
+        &mut self,
+        pdu: PduId,
+        sender: Option<usize>,
+        now: u64,
+        shared: &mut SharedState,
+    ) -> NewEvent {
         let Aal5Pdu { vc, datagram, sdu, .. } = shared.pdus[pdu];
         let this = &mut shared.vcs[vc as usize];
         let (port, entry) = (this.hops[0], this.entry);
@@ -231,6 +247,8 @@ impl CellNetwork {
         }
         shared.channels[port][entry].push(train);
         self.advance_downstream(vc, shared);
+        self.collect_departures(&shared.vcs);
+        self.next_pdu_check(pdu, shared, now)
     }
 
     /// Advances the ports of a circuit direction as far as its newly announced cells reach, if no cell that is not announced yet can come between them.
@@ -290,21 +308,15 @@ impl CellNetwork {
             - self.ports[port].slot_at_least
     }
 
-    /// Schedules an event for the instant at which the PDU's last cell arrives, or may arrive.
-    pub(super) fn schedule_pdu_check(&self, pdu: PduId, shared: &SharedState, clock: &mut Clock) {
+    /// Returns the event of the instant at which the PDU's last cell arrives, or may arrive.
+    pub(super) fn next_pdu_check(&self, pdu: PduId, shared: &SharedState, now: u64) -> NewEvent {
         let at = self.earliest_arrival(pdu, shared);
-        debug_assert!(at > clock.now, "the PDU arrives later than now");
+        debug_assert!(at > now, "the PDU arrives later than now");
         let Aal5Pdu { vc, datagram, .. } = shared.pdus[pdu];
         let vc = &shared.vcs[vc as usize];
         match vc.ends_at_router() {
-            Some(_) => {
-                let last = *vc.hops.last().expect("a circuit has a line");
-                clock.events.push(at, last, Event::PduDueAtRouter(pdu));
-            }
-            None => {
-                let flow = shared.datagrams[datagram].flow as usize;
-                clock.events.push(at, flow, Event::PduDueAtHost(pdu));
-            }
+            Some(_) => (at, *vc.hops.last().expect("a circuit has a line"), Event::PduDueAtRouter(pdu)),
+            None => (at, shared.datagrams[datagram].flow as usize, Event::PduDueAtHost(pdu)),
         }
     }
 }

@@ -1,12 +1,18 @@
 //! The clock of a run: virtual time, and the events to come.
 
-use super::event_queue::EventQueue;
+use super::event_queue::{Event, EventQueue};
 
 /// Longest interval at which all cell ports are advanced, in picoseconds.
 pub(super) const ADVANCE_INTERVAL: u64 = 10_000_000_000;
 
 /// Number of events between two calls of the [`RunControl`](super::RunControl).
 const EVENTS_PER_CALLBACK: u64 = 4096;
+
+/// An event to come: its instant, its place among the events of that instant, and what happens.
+pub(super) type NewEvent = (u64, usize, Event);
+
+/// The events that a handler adds; most handlers add at most one.
+pub(super) type NewEvents = [Option<NewEvent>; 2];
 
 /// Virtual time, in picoseconds, and the events to come.
 #[derive(Debug)]
@@ -29,6 +35,20 @@ impl Clock {
     pub(super) fn new(end: u64, events: EventQueue, has_cells: bool) -> Self {
         let next_advance = if has_cells { ADVANCE_INTERVAL } else { u64::MAX };
         Self { now: 0, end, until: 0, next_advance, events, handled: 0, next_callback: EVENTS_PER_CALLBACK }
+    }
+
+    /// Schedules the event that a handler has returned.
+    #[inline(always)]
+    pub(super) fn schedule(&mut self, event: Option<NewEvent>) {
+        if let Some((at, place, event)) = event {
+            self.events.push(at, place, event);
+        }
+    }
+
+    /// Like [`Self::schedule`], for several events.
+    #[inline(always)]
+    pub(super) fn schedule_all(&mut self, events: NewEvents) {
+        events.into_iter().for_each(|event| self.schedule(event));
     }
 
     /// Returns true if enough events were handled since the last call of the run control.

@@ -4,115 +4,98 @@ use engpass_frames::{Crossing, Frames};
 use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::{Encapsulation, aal5};
 
-use super::cell_ports::CellNetwork;
 use super::endpoint::Endpoint;
-use super::host::Hosts;
+use super::host::{Hosts, View};
 use super::packet_store::Datagram;
-use super::queueing::{IdleCache, IdleKey, PathId};
+use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ONWARD};
 use super::shared_state::{SharedState, Vc};
-
-/// Cache of idle delays, and a scratch buffer to compute one.
-#[derive(Debug, Default)]
-pub(super) struct IdleDelays {
-    cache: IdleCache,
-    lone_packets: Vec<LonePacket>,
-}
 
 /// What lone packets cross.
 struct IdleNetwork<'a> {
     hosts: &'a Hosts,
-    frames: &'a Frames,
-    cells: &'a CellNetwork,
+    view: View<'a>,
     shared: &'a SharedState,
 }
 
-impl IdleDelays {
+impl SharedState {
     /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
     #[inline(never)]
-    pub(super) fn count_queueing(
-        &mut self,
-        datagram: u32,
-        key: IdleKey,
-        now: u64,
-        shared: &mut SharedState,
-        parts: (&Hosts, &Frames, &CellNetwork),
-    ) {
-        let this = &shared.datagrams[datagram];
+    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey, hosts: &Hosts, view: View) {
+        let this = &self.datagrams[datagram];
         let (flow, begun, apart) = (this.flow as usize, this.begun, this.paths_differ);
         if apart {
             // Its packets took different paths, so it has no idle delay.
-            shared.flows[flow].lose_queueing();
+            self.flows[flow].lose_queueing();
             return;
         }
-        let first = shared.flows[flow].queueing_mut().is_new();
-        let known = if first { None } else { Some(*self.cache.place(flow as u32, key)) };
+        let first = self.flows[flow].queueing_mut().is_new();
+        let known = if first { None } else { Some(*self.idle.cache.place(flow as u32, key)) };
         let idle = match known {
             Some((of, same, idle)) if (of as usize, same) == (flow, key) => idle,
-            _ => self.idle_delay(datagram, key.path(), shared, parts),
+            _ => self.idle_delay(datagram, key.path(), hosts, view),
         };
         if !first {
-            *self.cache.place(flow as u32, key) = (flow as u32, key, idle);
+            *self.idle.cache.place(flow as u32, key) = (flow as u32, key, idle);
         }
-        let queueing = shared.flows[flow].queueing_mut();
+        let queueing = self.flows[flow].queueing_mut();
         queueing.learn(key, idle);
-        queueing.add(key, now - begun);
+        queueing.add(key, view.now - begun);
     }
 
     /// Returns the idle delay of a datagram that took this path, in picoseconds.
-    fn idle_delay(
-        &mut self,
-        datagram: u32,
-        path: PathId,
-        shared: &SharedState,
-        (hosts, frames, cells): (&Hosts, &Frames, &CellNetwork),
-    ) -> u64 {
-        let packets = &mut self.lone_packets;
+    fn idle_delay(&mut self, datagram: u32, path: PathId, hosts: &Hosts, view: View) -> u64 {
+        let mut packets = std::mem::take(&mut self.idle.lone_packets);
         packets.clear();
-        let this = &shared.datagrams[datagram];
-        let network = IdleNetwork { hosts, frames, cells, shared };
-        match this.to.get().filter(|to| (*to as usize) < hosts.endpoints.len()) {
-            Some(to) => network.idle_delay_of_segment(this, to as usize, path, packets),
-            None => network.idle_delay_of_message(this, path, packets),
-        }
+        let this = &self.datagrams[datagram];
+        let network = IdleNetwork { hosts, view, shared: self };
+        let idle = match this.to.get().filter(|to| (*to as usize) < hosts.endpoints.len()) {
+            Some(to) => network.idle_delay_of_segment(this, to as usize, path, &mut packets),
+            None => network.idle_delay_of_message(this, path, &mut packets),
+        };
+        self.idle.lone_packets = packets;
+        idle
     }
-}
 
-impl SharedState {
-    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others. Returns false if its delays are still to be
-    /// counted, by [`Self::count_delays_apart`].
-    #[inline(always)]
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
+    // Inlined, it would take registers from the code around it.
+    #[inline(never)]
     pub(super) fn count_segment(
         &mut self,
         (datagram, path): (u32, PathId),
         delivered: u64,
-        now: u64,
-    ) -> bool {
-        let this = &self.datagrams[datagram];
+        hosts: &mut Hosts,
+        view: View,
+    ) {
+        let (this, now) = (&self.datagrams[datagram], view.now);
         let tally = &mut self.flows[this.flow as usize];
         tally.in_flight -= 1;
         tally.receive(this.index, now);
         tally.receive_payload(delivered, now);
         if !self.window.holds(now) {
-            return true;
+            return;
         }
         tally.received += 1;
         // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
         tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
         let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
-        this.ends_message(delivered) && !this.paths_differ && tally.add_delays(key, delay)
+        if !(this.ends_message(delivered) && !this.paths_differ && tally.add_delays(key, delay)) {
+            self.count_delays_apart(datagram, key, delivered, hosts, view);
+        }
     }
 
-    /// Counts the delays of a segment one by one. Returns the key of its idle delay if its queueing delay is still to be counted.
-    pub(super) fn count_delays_apart(
+    /// Counts the delays of a segment one by one.
+    #[inline(never)]
+    fn count_delays_apart(
         &mut self,
-        (datagram, path): (u32, PathId),
+        datagram: u32,
+        key: IdleKey,
         delivered: u64,
-        endpoints: &mut [Endpoint],
-        now: u64,
-    ) -> Option<IdleKey> {
+        hosts: &mut Hosts,
+        view: View,
+    ) {
         let this = &self.datagrams[datagram];
-        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
+        let delay = view.now - this.begun;
         let tally = &mut self.flows[this.flow as usize];
         let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
         if this.ends_message(delivered) {
@@ -120,10 +103,12 @@ impl SharedState {
         } else {
             tally.add_segment_delay(delay);
             if delivered > 0 {
-                self.count_delivered(datagram, delivered, endpoints, now);
+                self.count_delivered(datagram, delivered, &mut hosts.endpoints, view.now);
             }
         }
-        (!known).then_some(key)
+        if !known {
+            self.count_queueing(datagram, key, hosts, view);
+        }
     }
 
     /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The
@@ -175,7 +160,12 @@ impl IdleNetwork<'_> {
         let process = self.hosts.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
         let process = &self.hosts.processes[process.expect("a process sends the flow's messages")];
         packets.extend(idle::message(&process.cost, this.bytes.into(), process.mtu));
-        self.cross_alone(path, process.way, (&routes, self.frames.switching.is_multicast(flow)), packets);
+        self.cross_alone(
+            path,
+            process.way,
+            (&routes, self.view.frames.switching.is_multicast(flow)),
+            packets,
+        );
         let cost = &self.hosts.socket(this.flow as usize).cost;
         last_arrival(packets).saturating_add(cost.datagram(this.bytes.into(), packets.len() as u64))
     }
@@ -184,7 +174,8 @@ impl IdleNetwork<'_> {
     fn cross_circuit_alone(&self, vc: u32, encapsulation: Encapsulation, packets: &mut [LonePacket]) {
         let Vc { hops, delays, pace, .. } = &self.shared.vcs[vc as usize];
         let delay = |hop: usize| delays[hop] - delays.get(hop + 1).copied().unwrap_or(0);
-        let lines = hops.iter().enumerate().map(|(hop, port)| (self.cells.ports[*port].slot, delay(hop)));
+        let lines =
+            hops.iter().enumerate().map(|(hop, port)| (self.view.cells.ports[*port].slot, delay(hop)));
         let lines: Vec<_> = lines.collect();
         idle::cross_circuit(packets, *pace, &lines, |ip| aal5::cells(encapsulation.sdu(ip)));
     }
@@ -209,11 +200,11 @@ impl IdleNetwork<'_> {
             EgressPath::Frames { route } | EgressPath::Bond { route } => route,
         };
         if path == PathId::ONLY && !routes.is_empty() {
-            self.frames.cross_alone(routes, crossing, packets);
+            self.view.frames.cross_alone(routes, crossing, packets);
         } else if path == PathId::ONLY {
-            self.frames.cross_alone(&[route], crossing, packets);
+            self.view.frames.cross_alone(&[route], crossing, packets);
         } else {
-            self.frames.cross_alone_to(path.0, crossing, packets);
+            self.view.frames.cross_alone_to(path.0, crossing, packets);
         }
     }
 }

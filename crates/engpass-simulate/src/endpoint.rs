@@ -1,6 +1,6 @@
 //! A TCP endpoint at a host: it joins a connection to its application, the CPU of its host, and the NIC buffer.
 
-use engpass_ledger::{Load, SenderState, Trail};
+use engpass_ledger::{Load, SenderState};
 use engpass_model::host::{ByteTime, CpuCost};
 use engpass_model::tcp::{CompactConnection, Effects, LimitedBy, Stats};
 use engpass_model::time::Time;
@@ -8,7 +8,7 @@ use engpass_model::unit::Share;
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::clock::Clock;
+use super::clock::{Clock, NewEvent};
 use super::event_queue::Event;
 use super::host::Hosts;
 use super::packet_store::{Datagram, Destination, PacketStore};
@@ -197,16 +197,15 @@ impl Endpoint {
         }
     }
 
-    /// Schedules a wake event for the connection's next timer, unless an earlier one is pending.
+    /// Returns the wake event of the connection's next timer, unless an earlier one is pending.
     #[inline(always)]
-    pub(super) fn schedule_wake(&mut self, endpoint: usize, clock: &mut Clock) {
-        if let Some(wake) = self.connection.next_wake() {
-            let wake = wake.ps().max(clock.now);
-            if wake < self.timer {
-                self.timer = wake;
-                clock.events.push(wake, self.flow as usize, Event::EndpointWake(endpoint as u32));
-            }
+    pub(super) fn next_wake(&mut self, endpoint: usize, now: u64) -> Option<NewEvent> {
+        let wake = self.connection.next_wake()?.ps().max(now);
+        if wake >= self.timer {
+            return None;
         }
+        self.timer = wake;
+        Some((wake, self.flow as usize, Event::EndpointWake(endpoint as u32)))
     }
 
     /// Passes a segment to its connection.
@@ -253,48 +252,43 @@ impl Endpoint {
         }
     }
 
-    /// Begins the application's next write if it is due; otherwise schedules a wake event for when it is due or a pause ends.
+    /// Begins the application's next write if it is due; otherwise returns the wake event for when it is due or a pause ends.
     #[inline(never)]
-    pub(super) fn next_write(&mut self, endpoint: usize, clock: &mut Clock) {
-        let (now, end, flow) = (clock.now, clock.end, self.flow);
-        let Some(application) = &mut self.application else { return };
-        if !application.may_begin_write(now) || now >= end {
-            return;
-        }
+    pub(super) fn next_write(&mut self, endpoint: usize, clock: &Clock) -> Option<NewEvent> {
+        let (now, end, flow) = (clock.now, clock.end, self.flow as usize);
+        let application = self.application.as_mut().filter(|this| this.may_begin_write(now) && now < end)?;
         if let Some(delays) = application.delays.as_deref_mut() {
             let due = delays.due(application.message);
             if now < due {
-                // A write due after the end of the run never happens.
-                if due < end {
-                    (delays.resume, delays.early) = (due, true);
-                    clock.events.push(due, flow as usize, Event::EndpointWake(endpoint as u32));
+                if due >= end {
+                    // A write due after the end of the run never happens.
+                    return None;
                 }
-                return;
+                (delays.resume, delays.early) = (due, true);
+                return Some((due, flow, Event::EndpointWake(endpoint as u32)));
             }
             if let Some((pauses, random)) = &mut delays.chance
                 && random.below(Share::WHOLE) < pauses.share.0
             {
                 delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
-                clock.events.push(delays.resume, flow as usize, Event::EndpointWake(endpoint as u32));
-                return;
+                return Some((delays.resume, flow, Event::EndpointWake(endpoint as u32)));
             }
         }
         application.begin_write();
+        None
     }
 
     /// Takes the next piece of the application's writes to be copied, if the send buffer has room and no piece is being copied. Returns true if there is one.
+    /// Otherwise the application may have a wake event.
     #[inline(always)]
-    pub(super) fn next_copy(&mut self, endpoint: usize, clock: &mut Clock) -> bool {
-        let Some(application) = &self.application else { return false };
-        if application.copying > 0 {
-            return false;
-        }
-        if application.left == 0 {
-            self.next_write(endpoint, clock);
-        }
-        let Some(application) = &mut self.application else { return false };
+    pub(super) fn next_copy(&mut self, endpoint: usize, clock: &Clock) -> (bool, Option<NewEvent>) {
+        let Some(application) = self.application.as_ref().filter(|this| this.copying == 0) else {
+            return (false, None);
+        };
+        let wake = if application.left == 0 { self.next_write(endpoint, clock) } else { None };
+        let Some(application) = &mut self.application else { return (false, None) };
         application.copying = self.connection.whole().next_copy(application.left.into()) as u32;
-        application.copying > 0
+        (application.copying > 0, wake)
     }
 
     /// Puts the copied piece of a write into the send buffer.
@@ -355,20 +349,14 @@ impl Hosts {
                 index: this.connection.segments_sent(),
                 bytes: len,
                 fragments: 1,
-                train: false,
                 resent,
-                paths_differ: false,
-                arrived: 0,
-                sent: false,
                 to: Destination::endpoint(endpoint ^ 1),
                 counted: len > 0 && this.application.is_some(),
                 header: header as u32,
                 begun: now,
-                lost: false,
                 refs: 1,
-                refused: 0,
-                trail: Trail::default(),
                 tracked_per_hop,
+                ..Datagram::default()
             },
         );
         Ok(cost)

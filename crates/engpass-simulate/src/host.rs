@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use engpass_ledger::{SenderState, Trail};
+use engpass_frames::Frames;
+use engpass_ledger::SenderState;
 use engpass_model::engine::BusyTime;
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
@@ -12,13 +13,15 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
-use super::endpoint::{Endpoint, SegmentCost, WarmupCounts};
+use super::cell_ports::CellNetwork;
+use super::clock::NewEvent;
+use super::endpoint::{Endpoint, NOTHING, SegmentCost, WarmupCounts};
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
 use super::injection::InjectedSenders;
 use super::nic::Nic;
-use super::packet_store::{Datagram, Destination, PacketStore};
-use super::queueing::{IdleKey, PathId};
+use super::packet_store::{Datagram, PacketStore};
+use super::queueing::PathId;
 use super::ready_packet::{EgressPath, ReadyPacket};
 use super::shared_state::SharedState;
 
@@ -141,6 +144,28 @@ pub(super) enum CpuTask {
     Output(usize),
     /// Process the incoming segment of this datagram.
     Input(u32),
+}
+
+/// What hosts see, and do not change, while they receive.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) now: u64,
+    pub(super) frames: &'a Frames,
+    pub(super) cells: &'a CellNetwork,
+}
+
+/// What a host does next.
+pub(super) enum HostStep {
+    /// Nothing before this event.
+    Waits(Option<NewEvent>),
+    /// This endpoint sends and writes what it may.
+    Sends(usize),
+    /// This endpoint hands its segment to its NIC.
+    HandsOver(usize),
+    /// The CPU of this host gets a task.
+    Task(usize, CpuTask),
+    /// It takes a datagram that is a control packet of this direction.
+    Control(u32, u32),
 }
 
 /// A socket that receives datagrams of one flow.
@@ -275,31 +300,23 @@ impl Network {
             index: this.messages,
             bytes: this.message as u32,
             fragments: this.fragments.count as u16,
-            train: false,
-            resent: false,
-            paths_differ: false,
-            arrived: 0,
-            sent: false,
-            to: Destination::SOCKET,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
             begun: self.clock.now,
-            lost: false,
             refs: 1,
-            refused: 0,
-            trail: Trail::default(),
             tracked_per_hop: match this.way {
                 EgressPath::Circuit { .. } => true,
                 EgressPath::Frames { route } | EgressPath::Bond { route } => {
                     this.is_copied || this.fragments.count > 1 && self.frames.has_choices(route)
                 }
             },
+            ..Datagram::default()
         };
         this.datagram = Some(self.shared.begin_datagram(datagram.tracked_per_hop, datagram));
         this.fragment = 0;
         if at_once {
-            self.hand_over(process);
-            return;
+            let ready_packet = self.hosts.processes[index].ready_packet();
+            return self.hand_over(index, ready_packet);
         }
         self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Cpu);
         self.queue_cpu_task(host, CpuTask::Send(index));
@@ -320,10 +337,11 @@ impl Network {
             let (flow, cost) = self.hosts.begin_item(host, item, &mut self.shared, self.clock.now);
             if let CpuTask::Output(endpoint) = item {
                 // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
-                self.hosts.endpoints[endpoint].schedule_wake(endpoint, &mut self.clock);
+                let wake = self.hosts.endpoints[endpoint].next_wake(endpoint, self.clock.now);
+                self.clock.schedule(wake);
             }
             if cost == 0 && matches!(item, CpuTask::Write(_) | CpuTask::Output(_)) {
-                self.item_done(item);
+                self.finish_task(item);
                 continue;
             }
             let ends = self.clock.now.saturating_add(cost);
@@ -348,113 +366,142 @@ impl Network {
         }
         let item = cpu.current.take().expect("a busy CPU has a work item");
         cpu.acting = true;
-        self.item_done(item);
+        self.finish_task(item);
         self.next_item(host);
     }
 
-    fn item_done(&mut self, item: CpuTask) {
-        match item {
+    fn finish_task(&mut self, task: CpuTask) {
+        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+        let next = self.hosts.finish_task(task, &mut self.shared, view);
+        self.act(next);
+    }
+
+    /// Receives a datagram that is complete at its host, and lets the host act on it.
+    pub(super) fn receive(&mut self, datagram: u32) {
+        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+        let next = self.hosts.receive(datagram, &mut self.shared, view);
+        self.act(next);
+    }
+
+    /// Lets a host do its next step.
+    #[inline(always)]
+    pub(super) fn act(&mut self, next: HostStep) {
+        match next {
+            HostStep::Waits(event) => self.clock.schedule(event),
+            HostStep::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
+            HostStep::HandsOver(endpoint) => self.hand_over_segment(endpoint),
+            HostStep::Task(host, task) => self.queue_cpu_task(host, task),
+            HostStep::Control(datagram, direction) => self.take_control(datagram, direction),
+        }
+    }
+}
+
+impl Hosts {
+    /// Lets a task of a CPU take effect.
+    fn finish_task(&mut self, task: CpuTask, shared: &mut SharedState, view: View) -> HostStep {
+        match task {
             CpuTask::Send(process) => {
-                let flow = self.hosts.processes[process].flow;
-                self.clock.events.push(
-                    self.clock.now,
-                    self.hosts.rank_of(process, flow),
-                    Event::HandOver(process as u32),
-                );
+                let rank = self.rank_of(process, self.processes[process].flow);
+                HostStep::Waits(Some((view.now, rank, Event::HandOver(process as u32))))
             }
             CpuTask::Receive(datagram) => {
-                let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];
-                self.hosts.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
-                let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-                self.received(datagram, path);
-                self.shared.release_datagram(datagram);
+                let Datagram { flow, bytes, .. } = shared.datagrams[datagram];
+                self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
+                let path = shared.path_of(datagram, view.frames, &self.endpoints);
+                self.received(datagram, path, shared, view);
+                shared.release_datagram(datagram);
+                HostStep::Waits(None)
             }
             CpuTask::Write(endpoint) => {
-                self.hosts.endpoints[endpoint].commit_write(self.clock.now);
-                self.send_and_schedule_wake(endpoint);
+                self.endpoints[endpoint].commit_write(view.now);
+                HostStep::Sends(endpoint)
             }
-            CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
+            CpuTask::Output(endpoint) if self.endpoints[endpoint].ready_segment == NOTHING => {
+                // There is nothing to send any more.
+                self.endpoints[endpoint].busy = false;
+                HostStep::Sends(endpoint)
+            }
+            CpuTask::Output(endpoint) => HostStep::HandsOver(endpoint),
             CpuTask::Input(datagram) => {
-                let to = self.shared.datagrams[datagram].to.get();
-                let to = to.expect("a segment is addressed to an endpoint");
-                self.hosts.unprocessed_segments[to as usize] -= 1;
-                self.process_segment(datagram);
-                self.shared.release_datagram(datagram);
+                let to = self.process_segment(datagram, shared, view);
+                self.unprocessed_segments[to] -= 1;
+                shared.release_datagram(datagram);
+                HostStep::Sends(to)
             }
         }
     }
 
-    /// Continues a process with the next fragment or message, after the NIC has taken a fragment.
-    pub(super) fn on_fragment_sent(&mut self, process: usize) {
-        let this = &mut self.hosts.processes[process];
+    /// Continues a process or an endpoint after the NIC has taken its packet.
+    #[inline(always)]
+    pub(super) fn packet_sent(&mut self, sender: usize, shared: &mut SharedState, now: u64) -> HostStep {
+        if let Some(endpoint) = sender.checked_sub(shared.processes) {
+            self.endpoints[endpoint].busy = false;
+            self.on_segment_in_nic(endpoint, shared, now);
+            return HostStep::Sends(endpoint);
+        }
+        let this = &mut self.processes[sender];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
-            self.shared.ledger.set_sender_state(process, self.clock.now, SenderState::Cpu);
-            self.queue_cpu_task(self.hosts.processes[process].host, CpuTask::Send(process));
-            return;
+            shared.ledger.set_sender_state(sender, now, SenderState::Cpu);
+            return HostStep::Task(this.host, CpuTask::Send(sender));
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
-        self.shared.ledger.set_sender_state(process, self.clock.now, SenderState::Application);
+        shared.ledger.set_sender_state(sender, now, SenderState::Application);
         let due = this.next_message();
-        self.clock.events.push(due.max(self.clock.now), this.flow, Event::ProcessWake(process as u32));
-        self.shared.datagram_sent(id, self.clock.now);
+        let wake = (due.max(now), this.flow, Event::ProcessWake(sender as u32));
+        shared.datagram_sent(id, now);
+        HostStep::Waits(Some(wake))
     }
 
-    /// Receives a datagram that is complete at its host.
-    #[inline]
-    pub(super) fn receive(&mut self, datagram: u32) {
-        let this = &mut self.shared.datagrams[datagram];
-        if let Some(endpoint) = this.to.get() {
-            self.receive_segment(datagram, endpoint);
-            return;
+    /// Receives a datagram that is complete at its host, or at the node that a control packet is for.
+    #[inline(always)]
+    fn receive(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
+        match shared.datagrams[datagram].to.get() {
+            Some(endpoint) if !shared.is_of_tree(datagram) => {
+                if endpoint as usize >= shared.endpoints {
+                    return HostStep::Control(datagram, endpoint);
+                }
+                self.take_segment(datagram, shared, view)
+            }
+            None if shared.reports.is_some() => {
+                shared.delivered(datagram, view.now);
+                HostStep::Waits(None)
+            }
+            _ => self.receive_message(datagram, shared, view),
         }
-        if self.shared.reports.is_some() {
-            self.shared.delivered(datagram, self.clock.now);
-            return;
-        }
-        self.receive_message(datagram);
     }
 
     /// Receives a message for a socket: at once if that costs nothing, otherwise through the CPU, if the receive buffer has room.
     #[inline]
-    pub(super) fn receive_message(&mut self, datagram: u32) {
-        if self.shared.trees.is_some() {
-            let host = self.hosts.socket(self.shared.datagrams[datagram].flow as usize).host;
-            if !self.shared.reaches_receiver(datagram, host, self.clock.now) {
-                return;
+    fn receive_message(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
+        if shared.trees.is_some() {
+            let host = self.socket(shared.datagrams[datagram].flow as usize).host;
+            if !shared.reaches_receiver(datagram, host, view.now) {
+                return HostStep::Waits(None);
             }
         }
-        let this = &mut self.shared.datagrams[datagram];
-        let socket = self.hosts.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
+        let this = &mut shared.datagrams[datagram];
+        let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
-            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-            self.received(datagram, path);
-            return;
+            let path = shared.path_of(datagram, view.frames, &self.endpoints);
+            self.received(datagram, path, shared, view);
+        } else if socket.used + bytes > socket.capacity {
+            shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, view.now);
+        } else {
+            socket.used += bytes;
+            this.refs += 1;
+            return HostStep::Task(socket.host, CpuTask::Receive(datagram));
         }
-        if socket.used + bytes > socket.capacity {
-            self.shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.clock.now);
-            return;
-        }
-        socket.used += bytes;
-        this.refs += 1;
-        let host = socket.host;
-        self.queue_cpu_task(host, CpuTask::Receive(datagram));
+        HostStep::Waits(None)
     }
 
     /// Counts a datagram that the receiver has taken; its packets took this path.
     #[inline(never)]
-    pub(super) fn received(&mut self, datagram: u32, path: PathId) {
-        if let Some(key) = self.shared.received(datagram, Some(path), self.clock.now) {
-            self.count_queueing(datagram, key);
+    pub(super) fn received(&self, datagram: u32, path: PathId, shared: &mut SharedState, view: View) {
+        if let Some(key) = shared.received(datagram, Some(path), view.now) {
+            shared.count_queueing(datagram, key, self, view);
         }
-    }
-
-    /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
-    #[inline(never)]
-    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
-        let parts = (&self.hosts, &self.frames, &self.cells);
-        self.idle.count_queueing(datagram, key, self.clock.now, &mut self.shared, parts);
     }
 }

@@ -52,11 +52,10 @@ use engpass_testbed::{Testbed, Topology};
 use build::{build, window_of};
 use cell_ports::CellNetwork;
 use clock::{ADVANCE_INTERVAL, Clock};
-use delays::IdleDelays;
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
 use event_queue::Event;
-use frames::{await_change, await_timeout};
+use frames::{PduContent, await_change, next_timeout};
 use host::Hosts;
 use injection::InjectedSenders;
 pub use memory::{Memory, memory};
@@ -124,7 +123,6 @@ pub struct Network {
     shared: SharedState,
     /// Senders of injected packets, with the packets that wait at NICs.
     injected: InjectedSenders,
-    idle: IdleDelays,
 }
 
 /// Simulates one run.
@@ -223,7 +221,7 @@ impl Network {
         self.hosts.warmup_counts =
             self.hosts.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
         self.shared.begin_measurement(&mut self.frames, from);
-        self.begin_window_on_circuits(from);
+        self.cells.begin_window_on_circuits(from, &mut self.shared);
         self.hosts.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
         self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
     }
@@ -231,7 +229,7 @@ impl Network {
     /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
     fn finish(&mut self) {
         self.clock.now = self.clock.end;
-        self.advance_all(self.clock.end);
+        self.cells.advance_all(self.clock.end, &mut self.shared);
         self.shared.record_packets_in_flight(&self.frames);
         self.shared.count_open_losses();
         self.cells.end_measurement(&self.frames, &mut self.shared);
@@ -248,7 +246,10 @@ impl Network {
                 match event {
                     // Nearly all events are of these kinds.
                     Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
-                    Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+                    Event::EndpointWake(endpoint) => {
+                        let next = self.hosts.on_endpoint_wake(endpoint as usize, &mut self.shared, at);
+                        self.act(next);
+                    }
                     other => self.handle_event(other),
                 }
                 if !self.clock.is_callback_due() {
@@ -271,6 +272,7 @@ impl Network {
 
     #[inline(never)]
     fn handle_event(&mut self, event: Event) {
+        let now = self.clock.now;
         match event {
             Event::FrameArrival(port) => {
                 self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance))
@@ -281,32 +283,51 @@ impl Network {
                 self.receive_or_forward(packet);
             }
             Event::ReassemblyTimeout(tunnel) => {
-                self.shared.on_reassembly_timeout(tunnel, self.clock.now, &mut self.frames);
-                await_timeout(tunnel, &mut self.frames, &mut self.clock);
+                self.shared.on_reassembly_timeout(tunnel, now, &mut self.frames);
+                self.clock.schedule(next_timeout(tunnel, &mut self.frames));
             }
             Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
             Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
             Event::Dequeue(port) => self.dequeue_port(port),
-            Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
+            Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => {
+                let (content, next) = self.cells.on_pdu_may_arrive(pdu, now, &mut self.shared);
+                self.clock.schedule(next);
+                match content {
+                    Some(PduContent::Packet(packet)) => self.receive_or_forward(packet),
+                    Some(PduContent::Datagram(datagram)) => self.receive(datagram),
+                    None => return,
+                }
+                self.shared.release_cells(pdu, 1);
+            }
             Event::CpuDone(host) => self.on_cpu_done(host),
             Event::ProcessWake(process) => self.on_process_wake(process),
-            Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+            Event::EndpointWake(endpoint) => {
+                let next = self.hosts.on_endpoint_wake(endpoint as usize, &mut self.shared, now);
+                self.act(next);
+            }
             Event::ShaperFeedback(shaper, marked) => self.cells.shapers[shaper as usize].rate.answer(marked),
-            Event::NextPdu(shaper) => self.start_next_pdu(shaper),
+            Event::NextPdu(shaper) => {
+                self.clock.schedule_all(self.cells.start_next_pdu(shaper, now, &mut self.shared));
+            }
             Event::NicSpace(nic) => self.serve_waiting(nic),
-            Event::HandOver(sender) => self.hand_over(sender),
+            Event::HandOver(process) => {
+                let process = process as usize;
+                self.hand_over(process, self.hosts.processes[process].ready_packet());
+            }
             Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
-            Event::CircuitFree(entry) => self.feed_circuit(entry),
+            Event::CircuitFree(entry) => {
+                self.clock.schedule_all(self.cells.feed_circuit(entry, now, &self.frames, &mut self.shared));
+            }
             Event::LineChange(event) => {
-                let monitors = self.shared.change_line(event, &mut self.frames, self.clock.now);
+                let monitors = self.links().change_line(event);
                 await_change(event as usize, &mut self.frames, &mut self.clock);
                 for (bond, at) in monitors {
                     self.clock.events.push(at, 0, Event::BondMonitor(bond));
                 }
             }
             Event::BondMonitor(bond) => {
-                if let Some(again) = self.frames.check_carriers(bond, self.clock.now) {
+                if let Some(again) = self.frames.check_carriers(bond, now) {
                     self.clock.events.push(again, 0, Event::BondMonitor(bond));
                 }
             }
@@ -328,7 +349,7 @@ impl Network {
 
     /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`]: events at that very instant are still to be handled.
     fn advance_periodically(&mut self) {
-        self.advance_all(self.clock.next_advance - 1);
+        self.cells.advance_all(self.clock.next_advance - 1, &mut self.shared);
         self.clock.next_advance += ADVANCE_INTERVAL;
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_cells::PduId;
-use engpass_frames::Verdict;
+use engpass_frames::{Frames, Verdict};
 use engpass_ledger::SenderState;
 use engpass_model::wire::aal5;
 
@@ -11,8 +11,10 @@ use super::Network;
 use super::cell_ports::CellNetwork;
 use super::event_queue::Event;
 use super::frames::with_bond_member;
+use super::host::Hosts;
+use super::injection::InjectedSenders;
 use super::ready_packet::{EgressPath, ONWARD, ReadyPacket};
-use super::shared_state::Aal5Pdu;
+use super::shared_state::{Aal5Pdu, SharedState};
 use super::tap::Carrier;
 
 /// The buffer of one NIC, and the senders that wait for room in it. A NIC has the index of its line's port. The port knows what the buffer holds.
@@ -37,12 +39,19 @@ impl Nic {
 }
 
 impl Network {
-    /// Hands the ready fragment of a process to its NIC, or queues the process behind the senders that wait for the NIC.
-    pub(super) fn hand_over(&mut self, process: u32) {
-        let process = process as usize;
-        if self.enter_nic_or_wait_with(process, self.hosts.processes[process].ready_packet()) {
-            self.on_fragment_sent(process);
+    /// Hands the ready packet of a process or endpoint to its NIC, or queues the sender behind the senders that wait for the NIC.
+    pub(super) fn hand_over(&mut self, sender: usize, ready_packet: ReadyPacket) {
+        if self.enter_nic_or_wait_with(sender, ready_packet) {
+            let next = self.hosts.packet_sent(sender, &mut self.shared, self.clock.now);
+            self.act(next);
         }
+    }
+
+    /// Like [`Self::hand_over`], for an endpoint.
+    #[inline(never)]
+    pub(super) fn hand_over_segment(&mut self, endpoint: usize) {
+        let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
+        self.hand_over(self.shared.processes + endpoint, ready_packet);
     }
 
     /// Sends the sender's packet into its NIC, or queues the sender behind the senders that wait. Returns true if the packet has entered.
@@ -77,10 +86,11 @@ impl Network {
         let others = self.hosts.nics[nic].has_waiters();
         self.emit(sender, &ready_packet);
         self.frames.clear_bond_member(sender);
-        match sender.checked_sub(self.shared.processes) {
-            None => self.on_fragment_sent(sender),
-            Some(endpoint) if endpoint < self.shared.endpoints => self.on_segment_sent(endpoint),
-            Some(_) => self.on_packet_sent(nic),
+        if sender < self.shared.processes + self.shared.endpoints {
+            let next = self.hosts.packet_sent(sender, &mut self.shared, self.clock.now);
+            self.act(next);
+        } else {
+            self.on_packet_sent(nic);
         }
         // An endpoint whose next packet finds no other sender waiting schedules its own turn.
         if others {
@@ -108,7 +118,7 @@ impl Network {
         }
         // A cell emitted now may still meet others at this instant. Therefore the port advances only to the instant before.
         if let Some(before) = now.checked_sub(1) {
-            self.advance_port(nic, before);
+            self.cells.advance(nic, before, &mut self.shared);
         }
         has_room(&mut self.cells)
     }
@@ -138,71 +148,51 @@ impl Network {
                 let bytes = ready_packet.memory();
                 let buffer = &mut self.cells.ports[ready_packet.nic].buffer;
                 buffer.as_mut().expect("a NIC has a buffer").occupied += bytes;
-                let pdu = match vc.checked_sub(ONWARD) {
-                    None => self.create_pdu(sender, ready_packet, vc, bytes),
-                    Some(route) => self.create_first_pdu(sender, ready_packet, route),
-                };
-                self.hand_to_shaper(sender, pdu);
+                let parts = (&self.frames, &self.hosts, &self.injected);
+                let pdu = self.shared.pdu_of(sender, ready_packet, vc, parts);
+                let events = self.cells.hand_to_shaper(sender, pdu, self.clock.now, &mut self.shared);
+                self.clock.schedule_all(events);
             }
-            EgressPath::Frames { route } => self.emit_frame(sender, ready_packet, route),
+            EgressPath::Frames { route } => {
+                let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
+                if self.shared.trace.is_some() {
+                    let carrier = Carrier::Packet(id);
+                    self.shared.tap_emitted(carrier, sender, ready_packet, &self.hosts, &self.injected);
+                }
+                let has_data = self.shared.datagrams[ready_packet.datagram].counted;
+                let progress = self.links().emit(id, sender, has_data);
+                self.proceed(id, progress, false);
+            }
             EgressPath::Bond { .. } => unreachable!("the bond member is chosen before"),
         }
     }
+}
 
-    /// Passes a sender's PDU to the shaper of its circuit. An adaptive shaper starts to emit it when the PDUs before it are emitted.
-    pub(super) fn hand_to_shaper(&mut self, sender: usize, pdu: PduId) {
-        let vc = &self.shared.vcs[self.shared.pdus[pdu].vc as usize];
-        let next = vc.shaper.next();
-        let Some(number) = vc.adaptive_shaper else { return self.emit_pdu(Some(sender), pdu) };
-        let shaper = &mut self.cells.shapers[number];
-        if !shaper.enqueue(sender, pdu) {
-            self.shared.ledger.note_shaper_wait(sender, self.clock.now, next);
-        } else if self.clock.now >= next {
-            self.start_next_pdu(number as u32);
-        } else {
-            shaper.schedule_next_pdu(number, &mut self.shared, &mut self.clock);
-        }
-    }
-
-    /// Starts the emission of the first waiting PDU, at the shaper's current rate.
-    pub(super) fn start_next_pdu(&mut self, number: u32) {
-        let number = number as usize;
-        let this = &mut self.cells.shapers[number];
-        let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
-        this.restart(self.clock.now, &mut self.shared.vcs);
-        self.emit_pdu(Some(sender), pdu);
-        self.cells.shapers[number].schedule_next_pdu(number, &mut self.shared, &mut self.clock);
-    }
-
-    /// Starts the emission of a PDU's cells by the shaper of its circuit. At a router there is no `sender`.
-    pub(super) fn emit_pdu(&mut self, sender: Option<usize>, pdu: PduId) {
-        self.cells.emit(pdu, sender, self.clock.now, &mut self.shared);
-        self.cells.collect_departures(&mut self.frames, &self.shared.vcs);
-        self.cells.schedule_pdu_check(pdu, &self.shared, &mut self.clock);
-    }
-
-    /// Creates the AAL5 PDU of a packet, with an SDU of `sdu` bytes, on a circuit that leads from host to host.
-    fn create_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, vc: u32, sdu: u64) -> PduId {
-        let datagram = ready_packet.datagram;
-        let cells = aal5::cells(sdu) as u32;
-        let pdu = self.shared.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
-        if self.shared.trace.is_some() {
-            self.shared.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet, &self.hosts, &self.injected);
-        }
-        self.shared.datagrams[datagram].refs += 1;
-        pdu
-    }
-
-    /// Creates the PDU of a host's packet whose route begins with a circuit and goes on behind it.
-    fn create_first_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> PduId {
-        let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
-        if self.shared.trace.is_some() {
-            self.shared.tap_emitted(Carrier::Packet(id), sender, ready_packet, &self.hosts, &self.injected);
-        }
-        let first = self.frames.routes[route as usize].first;
-        let Verdict::Circuit(number) = self.frames.steps[first as usize].verdict else {
+impl SharedState {
+    /// Creates the PDU of a host's packet on the circuit direction `vc`. From [`ONWARD`] on, `vc` is a route that begins with a circuit and goes on behind it.
+    fn pdu_of(
+        &mut self,
+        sender: usize,
+        ready_packet: &ReadyPacket,
+        vc: u32,
+        (frames, hosts, injected): (&Frames, &Hosts, &InjectedSenders),
+    ) -> PduId {
+        let Some(route) = vc.checked_sub(ONWARD) else {
+            let (datagram, sdu) = (ready_packet.datagram, ready_packet.memory());
+            let cells = aal5::cells(sdu) as u32;
+            let pdu = self.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
+            if self.trace.is_some() {
+                self.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet, hosts, injected);
+            }
+            self.datagrams[datagram].refs += 1;
+            return pdu;
+        };
+        let id = self.packet_of(frames, sender, ready_packet, route);
+        self.tap_emitted(Carrier::Packet(id), sender, ready_packet, hosts, injected);
+        let first = frames.routes[route as usize].first;
+        let Verdict::Circuit(number) = frames.steps[first as usize].verdict else {
             unreachable!("the route begins with a circuit")
         };
-        self.shared.create_pdu(&self.frames, id, number)
+        self.create_pdu(frames, id, number)
     }
 }

@@ -402,13 +402,14 @@ fn queue_use(network: &Network, topology: &Topology, port: usize) -> Option<Queu
     if at_host || network.shared.reports.is_some() {
         return None;
     }
-    match network.cells.longest_queue(port) {
-        Some(longest) => Some(QueueUse::Cells { longest }),
-        None => network
-            .frames
-            .longest_queue(port)
-            .map(|longest| QueueUse::Packets { longest, marked: network.frames.marks.of(port) }),
+    if let Some(longest) = network.cells.longest_queue(port) {
+        return Some(QueueUse::Cells { longest });
     }
+    let used = match network.frames.port(port) {
+        Some(line) => line.longest_queue().map(|longest| (longest, network.frames.marks.of(port))),
+        None => network.cells.use_before_circuits(port),
+    };
+    used.map(|(longest, marked)| QueueUse::Packets { longest, marked })
 }
 
 impl Hosts {

@@ -50,6 +50,12 @@ impl CellNetwork {
     /// Takes all arrivals at `port` up to and including `until`. No event before `until` may still be open.
     pub(super) fn advance(&mut self, port: usize, until: u64, shared: &mut SharedState) {
         self.advance_with_upstream(port, until, shared, |_| true);
+        self.collect_departures(&shared.vcs);
+    }
+
+    /// Takes all arrivals up to and including `until` at every port.
+    pub(super) fn advance_all(&mut self, until: u64, shared: &mut SharedState) {
+        (0..self.ports.len()).for_each(|port| self.advance(port, until, shared));
     }
 
     /// Takes all arrivals at `port` up to and including `until`, and before them those at its upstream ports, as far as `draw` returns true for them.

@@ -1,5 +1,7 @@
 //! Queueing delays: what datagrams take beyond the delay of an idle network.
 
+use engpass_model::idle::LonePacket;
+
 use super::histogram::Histogram;
 
 /// Queueing delays of one flow or receiver.
@@ -47,6 +49,13 @@ impl Queueing {
     pub(super) fn in_seconds(&self) -> Option<engpass_outcome::Quantiles> {
         self.delays.quantiles().map(|quantiles| quantiles.less(self.floor).in_seconds())
     }
+}
+
+/// Cache of idle delays, and a scratch buffer to compute one.
+#[derive(Debug, Default)]
+pub(super) struct IdleDelays {
+    pub(super) cache: IdleCache,
+    pub(super) lone_packets: Vec<LonePacket>,
 }
 
 /// Cache of idle delays, for flows whose datagrams differ in length or path. Two keys may have one place; the newer one then replaces the other.

@@ -13,13 +13,14 @@ use engpass_model::window::Window;
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
 use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
+use super::queueing::IdleDelays;
 use super::slab::Slab;
 use super::source::Source;
 use super::trace::Trace;
 use super::trees::Trees;
 
 /// An AAL5 PDU in the network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Aal5Pdu {
     pub(super) vc: VcId,
     pub(super) datagram: u32,
@@ -52,21 +53,7 @@ impl Aal5Pdu {
 
     /// Creates the PDU of a datagram, with an SDU of `sdu` bytes and `refs` references.
     pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, refs: u32) -> Self {
-        Self {
-            vc,
-            datagram,
-            packet: Self::NO_PACKET,
-            line_index: 0,
-            sdu,
-            hop: 0,
-            eta: 0,
-            waiting: None,
-            incomplete: false,
-            end_lost: false,
-            reassembled: None,
-            efci: false,
-            refs,
-        }
+        Self { vc, datagram, packet: Self::NO_PACKET, sdu, refs, ..Self::default() }
     }
 
     /// Returns true if no more events are needed for the PDU. An adaptive shaper (`adapts`) gets feedback even for a dead PDU, if its end arrives.
@@ -161,6 +148,8 @@ pub(super) struct SharedState {
     pub(super) copies: PendingCopies,
     /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
+    /// Idle delays of the datagrams received last.
+    pub(super) idle: IdleDelays,
 }
 
 /// Content of an ICMP message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.

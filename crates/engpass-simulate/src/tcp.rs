@@ -5,47 +5,13 @@ use engpass_model::tcp::{Effects, LimitedBy};
 use engpass_model::time::Time;
 
 use super::Network;
+use super::clock::Clock;
 use super::endpoint::{NOTHING, SegmentEffects};
-use super::host::CpuTask;
+use super::host::{CpuTask, HostStep, Hosts, View};
 use super::queueing::PathId;
+use super::shared_state::SharedState;
 
 impl Network {
-    /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
-    #[inline(never)]
-    pub(super) fn on_endpoint_wake(&mut self, endpoint: u32) {
-        let index = endpoint as usize;
-        let now = self.clock.now;
-        let this = &mut self.hosts.endpoints[index];
-        if this.timer <= now {
-            this.timer = u64::MAX;
-        }
-        if now < this.handled_until {
-            // Lookahead has handled arrivals later than now, because nothing was to happen before them.
-            self.hosts.endpoints[index].schedule_wake(index, &mut self.clock);
-            return;
-        }
-        if let Some(application) = &mut this.application {
-            // The first wake starts the application.
-            application.open = true;
-            application.resume(now);
-        }
-        let this = &mut self.hosts.endpoints[index];
-        if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
-            let mut out = Effects::default();
-            let before = this.connection.stats().timeouts;
-            this.connection.on_timer(Time(now), &mut out);
-            if let Some(trace) = &mut self.shared.trace
-                && this.connection.stats().timeouts > before
-            {
-                trace.record_timeout(this.flow as usize, now);
-            }
-            if out.timed_out {
-                self.shared.ledger.reassign_to_timer(self.shared.processes + index, now);
-            }
-        }
-        self.send_and_schedule_wake(index);
-    }
-
     /// Sends all segments that can be sent, lets the application write, and schedules the next wake event.
     #[inline(always)]
     pub(super) fn send_and_schedule_wake(&mut self, endpoint: usize) {
@@ -53,7 +19,8 @@ impl Network {
         if !this.busy && !this.is_quiescent() {
             self.send_and_write(endpoint);
         }
-        self.hosts.endpoints[endpoint].schedule_wake(endpoint, &mut self.clock);
+        let wake = self.hosts.endpoints[endpoint].next_wake(endpoint, self.clock.now);
+        self.clock.schedule(wake);
     }
 
     /// Sends and writes: at once if that costs no CPU time, otherwise through the CPU.
@@ -62,8 +29,7 @@ impl Network {
         let this = &self.hosts.endpoints[endpoint];
         let idle = || self.hosts.cpus[self.hosts.nics[this.nic as usize].host as usize].is_idle();
         if !(this.is_host_zero_cost || this.is_zero_cost() && idle()) {
-            self.request_cpu(endpoint);
-            return;
+            return self.request_cpu(endpoint);
         }
         let reads = this.application.is_none();
         match this.fast_path_route(&self.shared) {
@@ -73,34 +39,10 @@ impl Network {
         }
     }
 
-    /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
+    #[inline(never)]
     fn request_cpu(&mut self, endpoint: usize) {
-        let (now, sender) = (self.clock.now, self.shared.processes + endpoint);
-        let this = &mut self.hosts.endpoints[endpoint];
-        let host = self.hosts.nics[this.nic as usize].host as usize;
-        if !this.is_open() {
-            self.shared.ledger.set_sender_state(sender, now, SenderState::Application);
-            return;
-        }
-        let limited = this.connection.limited_by(Time(now));
-        if limited == LimitedBy::Nothing {
-            this.busy = true;
-            self.shared.ledger.set_sender_state(sender, now, SenderState::Cpu);
-            self.queue_cpu_task(host, CpuTask::Output(endpoint));
-            return;
-        }
-        let copies = self.hosts.endpoints[endpoint].next_copy(endpoint, &mut self.clock);
-        // An incoming segment that the CPU has not processed yet may remove the reason.
-        let asked = self.hosts.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
-        let wait = if asked {
-            SenderState::Cpu
-        } else {
-            self.hosts.endpoints[endpoint].sender_state(limited, self.clock.now)
-        };
-        self.shared.ledger.set_sender_state(sender, now, wait);
-        if copies {
-            self.queue_cpu_task(host, CpuTask::Write(endpoint));
-        }
+        let next = self.hosts.request_cpu(endpoint, &mut self.shared, &self.clock);
+        self.act(next);
     }
 
     /// Sends and writes until neither is possible. It must cost nothing, and the CPU must be idle.
@@ -123,7 +65,7 @@ impl Network {
                         self.hosts.endpoints[endpoint].busy = true;
                         return;
                     }
-                    self.on_segment_in_nic(endpoint);
+                    self.hosts.on_segment_in_nic(endpoint, &mut self.shared, self.clock.now);
                     if self.hosts.endpoints[endpoint].is_quiescent() {
                         return;
                     }
@@ -131,7 +73,9 @@ impl Network {
                 };
                 limited = Some(reason);
             }
-            if !self.hosts.endpoints[endpoint].next_copy(endpoint, &mut self.clock) {
+            let (copies, wake) = self.hosts.endpoints[endpoint].next_copy(endpoint, &self.clock);
+            self.clock.schedule(wake);
+            if !copies {
                 break;
             }
             self.hosts.endpoints[endpoint].commit_write(self.clock.now);
@@ -141,108 +85,124 @@ impl Network {
         });
         self.shared.ledger.set_sender_state(sender, now.ps(), wait);
     }
+}
 
-    /// Passes a formed segment to the NIC.
-    pub(super) fn enqueue_segment_at_nic(&mut self, endpoint: usize) {
-        if self.hosts.endpoints[endpoint].ready_segment == NOTHING {
-            // There is nothing to send any more.
-            self.hosts.endpoints[endpoint].busy = false;
-            self.send_and_schedule_wake(endpoint);
-            return;
+impl Hosts {
+    /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
+    #[inline(never)]
+    pub(super) fn on_endpoint_wake(&mut self, index: usize, shared: &mut SharedState, now: u64) -> HostStep {
+        let this = &mut self.endpoints[index];
+        if this.timer <= now {
+            this.timer = u64::MAX;
         }
-        let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
-        if self.enter_nic_or_wait_with(self.shared.processes + endpoint, ready_packet) {
-            self.on_segment_sent(endpoint);
+        if now < this.handled_until {
+            // Lookahead has handled arrivals later than now, because nothing was to happen before them.
+            return HostStep::Waits(this.next_wake(index, now));
         }
+        if let Some(application) = &mut this.application {
+            // The first wake starts the application.
+            application.open = true;
+            application.resume(now);
+        }
+        if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
+            let mut out = Effects::default();
+            let before = this.connection.stats().timeouts;
+            this.connection.on_timer(Time(now), &mut out);
+            if let Some(trace) = &mut shared.trace
+                && this.connection.stats().timeouts > before
+            {
+                trace.record_timeout(this.flow as usize, now);
+            }
+            if out.timed_out {
+                shared.ledger.reassign_to_timer(shared.processes + index, now);
+            }
+        }
+        HostStep::Sends(index)
     }
 
-    /// Continues an endpoint after the NIC has taken a segment of a CPU item, or one that waited.
-    pub(super) fn on_segment_sent(&mut self, endpoint: usize) {
-        self.hosts.endpoints[endpoint].busy = false;
-        self.on_segment_in_nic(endpoint);
-        self.send_and_schedule_wake(endpoint);
+    /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
+    fn request_cpu(&mut self, endpoint: usize, shared: &mut SharedState, clock: &Clock) -> HostStep {
+        let (now, sender) = (clock.now, shared.processes + endpoint);
+        let this = &mut self.endpoints[endpoint];
+        let host = self.nics[this.nic as usize].host as usize;
+        if !this.is_open() {
+            shared.ledger.set_sender_state(sender, now, SenderState::Application);
+            return HostStep::Waits(None);
+        }
+        let limited = this.connection.limited_by(Time(now));
+        if limited == LimitedBy::Nothing {
+            this.busy = true;
+            shared.ledger.set_sender_state(sender, now, SenderState::Cpu);
+            return HostStep::Task(host, CpuTask::Output(endpoint));
+        }
+        let (copies, wake) = this.next_copy(endpoint, clock);
+        // An incoming segment that the CPU has not processed yet may remove the reason.
+        let asked = self.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
+        let wait = if asked { SenderState::Cpu } else { self.endpoints[endpoint].sender_state(limited, now) };
+        shared.ledger.set_sender_state(sender, now, wait);
+        if copies { HostStep::Task(host, CpuTask::Write(endpoint)) } else { HostStep::Waits(wake) }
     }
 
     /// Records that the formed segment has entered the NIC.
     #[inline(always)]
-    pub(super) fn on_segment_in_nic(&mut self, endpoint: usize) {
-        let datagram = std::mem::replace(&mut self.hosts.endpoints[endpoint].ready_segment, NOTHING);
+    pub(super) fn on_segment_in_nic(&mut self, endpoint: usize, shared: &mut SharedState, now: u64) {
+        let datagram = std::mem::replace(&mut self.endpoints[endpoint].ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
-        self.shared.ledger.note_activity(self.shared.processes + endpoint, self.clock.now);
-        self.shared.datagram_sent(datagram, self.clock.now);
+        shared.ledger.note_activity(shared.processes + endpoint, now);
+        shared.datagram_sent(datagram, now);
     }
 
     /// Receives a segment that is complete at its host: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
-    pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.hosts.endpoints[endpoint as usize].is_zero_cost()
-            || self.hosts.input_cost(&self.shared.datagrams[datagram]) == 0
-        {
-            self.process_segment(datagram);
-            return;
+    pub(super) fn take_segment(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
+        let to = shared.datagrams[datagram].to.get();
+        let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
+        let this = &self.endpoints[endpoint];
+        if this.is_zero_cost() || self.input_cost(&shared.datagrams[datagram]) == 0 {
+            return HostStep::Sends(self.process_segment(datagram, shared, view));
         }
-        self.shared.datagrams[datagram].refs += 1;
-        let endpoint = endpoint as usize;
-        if self.hosts.unprocessed_segments.is_empty() {
-            self.hosts.unprocessed_segments.resize(self.hosts.endpoints.len(), 0);
+        shared.datagrams[datagram].refs += 1;
+        if self.unprocessed_segments.is_empty() {
+            self.unprocessed_segments.resize(self.endpoints.len(), 0);
         }
-        self.hosts.unprocessed_segments[endpoint] += 1;
-        if !self.hosts.endpoints[endpoint].busy {
-            self.shared.ledger.set_sender_state(
-                self.shared.processes + endpoint,
-                self.clock.now,
-                SenderState::Cpu,
-            );
+        self.unprocessed_segments[endpoint] += 1;
+        if !this.busy {
+            shared.ledger.set_sender_state(shared.processes + endpoint, view.now, SenderState::Cpu);
         }
-        let host = self.hosts.nics[self.hosts.endpoints[endpoint].nic as usize].host;
-        self.queue_cpu_task(host as usize, CpuTask::Input(datagram));
+        HostStep::Task(self.nics[this.nic as usize].host as usize, CpuTask::Input(datagram))
     }
 
     /// Fast path of [`Self::process_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
     #[inline(never)]
-    pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
-        let this = &mut self.hosts.endpoints[endpoint];
-        let SegmentEffects { load, delivered } =
-            this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
+    pub(super) fn receive_and_post(
+        &mut self,
+        datagram: u32,
+        endpoint: usize,
+        shared: &mut SharedState,
+        view: View,
+    ) {
+        let this = &mut self.endpoints[endpoint];
+        this.handled_until = view.now;
+        let SegmentEffects { load, delivered } = this.on_segment(view.now, endpoint, datagram, shared);
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
-            let path = PathId::to(self.shared.datagrams.packet(datagram).place);
-            self.count_segment((datagram, path), delivered);
+            let path = PathId::to(shared.datagrams.packet(datagram).place);
+            shared.count_segment((datagram, path), delivered, self, view);
         }
-        self.shared.finish_datagram_fast_path(&self.frames, datagram, direction, load);
-        self.send_and_schedule_wake(endpoint);
+        shared.finish_datagram_fast_path(view.frames, datagram, direction, load);
     }
 
-    /// Passes a segment to its connection, counts it, and lets the endpoint answer.
+    /// Passes a segment to its connection, and counts it. Returns the endpoint, which may now send.
     #[inline(never)]
-    pub(super) fn process_segment(&mut self, datagram: u32) {
-        let to = self.shared.datagrams[datagram].to.get();
+    pub(super) fn process_segment(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> usize {
+        let to = shared.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
-        let this = &mut self.hosts.endpoints[endpoint];
-        let effects = this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
+        self.endpoints[endpoint].handled_until = view.now;
+        let effects = self.endpoints[endpoint].on_segment(view.now, endpoint, datagram, shared);
         if let Some(delivered) = effects.delivered {
-            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-            self.count_segment((datagram, path), delivered);
+            let path = shared.path_of(datagram, view.frames, &self.endpoints);
+            shared.count_segment((datagram, path), delivered, self, view);
         }
-        self.send_and_schedule_wake(endpoint);
-    }
-
-    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
-    // Inlined, it would take registers from the code around it.
-    #[inline(never)]
-    fn count_segment(&mut self, segment: (u32, PathId), delivered: u64) {
-        if !self.shared.count_segment(segment, delivered, self.clock.now) {
-            self.count_delays_apart(segment, delivered);
-        }
-    }
-
-    /// Counts the delays of a segment that are not those of the segment before.
-    #[inline(never)]
-    fn count_delays_apart(&mut self, (datagram, path): (u32, PathId), delivered: u64) {
-        let endpoints = &mut self.hosts.endpoints;
-        let key = self.shared.count_delays_apart((datagram, path), delivered, endpoints, self.clock.now);
-        if let Some(key) = key {
-            self.count_queueing(datagram, key);
-        }
+        endpoint
     }
 }

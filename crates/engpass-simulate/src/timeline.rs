@@ -65,8 +65,9 @@ pub fn watched_network(
     let mut busy = Vec::with_capacity(instants.len());
     for at in instants {
         network.run_to(at, watch)?;
-        let queues: Vec<_> =
-            timeline.0.iter().map(|port| network.backlog_before_circuits(*port, at)).collect();
+        let Network { cells, shared, .. } = &mut network;
+        let ports = timeline.0.iter();
+        let queues: Vec<_> = ports.map(|port| cells.backlog_before_circuits(*port, at, shared)).collect();
         sample(&mut timeline, (at, &queues), &network.hosts, &network.frames, &mut network.shared);
         busy.push((at, busy_times(&network, testbed, at)));
     }

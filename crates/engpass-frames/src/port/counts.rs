@@ -33,7 +33,7 @@ impl FramePort {
     }
 
     /// Returns the longest queue in the measurement window; `None` for the port of a host, where senders wait instead.
-    pub(crate) fn longest_queue(&self) -> Option<Backlog> {
+    pub fn longest_queue(&self) -> Option<Backlog> {
         (!matches!(self.queue, PortQueue::Unlimited)).then(|| self.longest.lengths())
     }
 }

@@ -7,7 +7,7 @@ mod inputs;
 use std::collections::{BTreeMap, VecDeque};
 
 use engpass_cells::{CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment};
-use engpass_frames::{DecisionMode, Frames, LookaheadRule, NextChange};
+use engpass_frames::{CircuitQueue, DecisionMode, Frames, LookaheadRule, NextChange};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Headers;
 use engpass_model::host::ps;
@@ -28,7 +28,6 @@ use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 use crate::adaptive_shaper::AdaptiveShaper;
 use crate::cell_ports::{CellNetwork, PduBuffer, Port, Queue};
 use crate::clock::Clock;
-use crate::delays::IdleDelays;
 use crate::endpoint::{Endpoint, SegmentCost};
 use crate::event_queue::{Event, EventQueue};
 use crate::flow_counters::{FlowCounters, VcCounters};
@@ -38,6 +37,7 @@ use crate::injection::{DeliveryReports, InjectedSenders, PendingCopies, Sender};
 use crate::nic::Nic;
 use crate::packet_store::PacketStore;
 use crate::pull::{Ring, Worklist};
+use crate::queueing::IdleDelays;
 use crate::ready_packet::{EgressPath, ONWARD};
 use crate::shared_state::{NextHop, SharedState, Vc};
 use crate::slab::Slab;
@@ -466,6 +466,8 @@ impl Builder<'_> {
         let bonded = !self.topology.bonds.is_empty();
         frames.changes = changes.into_iter().map(NextChange::new).collect();
         let nics = (0..self.topology.links.len() * 2).map(nic).collect();
+        let queues = frames.entries.iter().map(|entry| CircuitQueue::new(entry, self.topology, self.seed));
+        let queues = queues.collect();
         let mut network = Network {
             clock: Clock::new(self.window.end, events, !self.vcs.is_empty()),
             shared: SharedState {
@@ -490,6 +492,7 @@ impl Builder<'_> {
                 reports: self.outside.then(Box::<DeliveryReports>::default),
                 copies: PendingCopies::default(),
                 trees,
+                idle: IdleDelays::default(),
             },
             hosts: Hosts {
                 nics,
@@ -511,9 +514,9 @@ impl Builder<'_> {
                 departures: Vec::new(),
                 sources: self.sources,
                 shapers: self.adaptive_shapers,
+                queues,
             },
             injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
-            idle: IdleDelays::default(),
         };
         if !self.outside {
             begin_events(0, &mut network.frames, &network.shared, &mut network.clock);

@@ -8,6 +8,7 @@ use crate::Network;
 use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::host::{Hosts, View};
 use crate::queueing::PathId;
 use crate::shared_state::SharedState;
 
@@ -50,7 +51,8 @@ impl Network {
                 None
             };
             if let Some(place) = place {
-                self.shared.drop_on_line(&mut self.frames, port, landed.packet, place, self.clock.now);
+                let now = self.clock.now;
+                self.links().drop_on_line(port, landed.packet, place, now);
                 return;
             }
         }
@@ -84,139 +86,133 @@ impl Network {
         } else if !step.is_line()
             && self.frames.engines.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
         {
-            self.leave_engine(packet, place);
-        } else if let Some(at) = self.process(step, packet, 1) {
-            self.forward(packet, place, at, true);
+            self.forward(packet, self.clock.now, true);
+        } else {
+            let progress = self.links().enter_engine(step, packet, 1);
+            self.proceed(packet, progress, true);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_packet_at_host(&mut self, packet: u32) {
-        let Packet { datagram, ecn, .. } = *self.shared.datagrams.packet(packet);
-        if !self.receive_fast_path(packet, datagram, ecn) {
-            self.receive_slow_path(packet);
+        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+        match self.hosts.receive_fast_path(packet, &mut self.shared, view) {
+            FastReception::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
+            FastReception::Complete => {}
+            FastReception::NeedsSlowPath => self.receive_slow_path(packet),
         }
-    }
-
-    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Returns false,
-    /// without effect, for all other packets.
-    #[inline(always)]
-    pub(super) fn receive_fast_path(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        if self.shared.ledger.deferred.is_some() {
-            return false;
-        }
-        match self.shared.datagrams[datagram].to.get() {
-            Some(to) => self.receive_segment_fast_path(packet, datagram, to as usize, ecn),
-            None => {
-                self.shared.is_sole_unmarked(packet, datagram, ecn)
-                    && self.receive_datagram_fast_path(datagram)
-            }
-        }
-    }
-
-    /// Like [`Self::receive_fast_path`], for a packet to endpoint `to`; postings must not be deferred.
-    #[inline(always)]
-    fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
-        // Numbers above those of endpoints are ICMP and ARP packets.
-        let fast = self.shared.is_sole_unmarked(packet, datagram, ecn)
-            && self.hosts.endpoints.get(to).is_some_and(Endpoint::is_zero_cost);
-        if fast {
-            self.receive_and_post(datagram, to);
-        }
-        fast
-    }
-
-    /// Like [`Self::receive_fast_path`], for an unfragmented datagram to a socket.
-    #[inline(never)]
-    fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
-        let flow = self.shared.datagrams[datagram].flow as usize;
-        let socket = self.hosts.sockets.get(flow).and_then(Option::as_ref);
-        if !socket.is_some_and(|socket| socket.is_zero_cost) {
-            return false;
-        }
-        let end = self.shared.datagrams.packet(datagram).place;
-        self.received(datagram, PathId::to(end));
-        let this = &self.shared.datagrams[datagram];
-        let load = self.shared.load_of(this);
-        self.shared.finish_datagram_fast_path(&self.frames, datagram, (this.flow, None), Some(load));
-        true
     }
 
     #[inline(never)]
-    pub(super) fn receive_slow_path(&mut self, packet: u32) {
-        let Packet { datagram, ecn, place, ttl, .. } = *self.shared.datagrams.packet(packet);
+    fn receive_slow_path(&mut self, packet: u32) {
+        let datagram = self.shared.datagrams.packet(packet).datagram;
         if self.shared.is_copied(datagram) {
             self.on_branch_point(packet);
-            return;
-        }
-        if self.frames.is_branched(place) {
-            self.shared.note_end(datagram, place);
-        }
-        let this = &mut self.shared.datagrams[datagram];
-        this.trail = super::trail(&self.frames, place);
-        this.arrived += 1;
-        let (complete, train, tracked_per_hop) =
-            (this.arrived == this.fragments, this.train, this.tracked_per_hop);
-        let (to, lost) = (this.to.get(), this.lost);
-        if ecn == Ecn::Marked && to.is_some() {
-            let segment = self.shared.datagrams.segment_mut(datagram);
-            segment.ce |= segment.ect;
-        } else if let Some(reports) = &mut self.shared.reports {
-            reports.arrives(datagram, ttl, ecn == Ecn::Marked);
-        }
-        if train && !complete {
-            self.on_train_packet_arrival(datagram);
-            return;
-        }
-        if tracked_per_hop {
-            self.shared.record_hops_carried(&self.frames, packet);
-        } else {
-            debug_assert!(
-                self.shared.has_expected_length(packet),
-                "a packet without a per-hop record has its expected length"
-            );
-        }
-        self.shared.datagrams.release_packet(packet);
-        if complete && !lost {
-            match to {
-                Some(_) if self.shared.is_of_tree(datagram) => self.receive_message(datagram),
-                Some(direction) if direction as usize >= self.shared.endpoints => {
-                    self.take_control(datagram, direction)
-                }
-                Some(endpoint) => self.receive_segment(datagram, endpoint),
-                None => self.receive(datagram),
-            }
-        }
-        self.shared.release_datagram(datagram);
-    }
-
-    /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
-    #[inline]
-    pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
-        self.shared.delivered(datagram, self.clock.now);
-        self.shared.datagrams[datagram].index += 1;
-        if let Some(reports) = &mut self.shared.reports {
-            reports.next_token(datagram);
+        } else if self.shared.completes_datagram(packet, datagram, self.clock.now, &self.frames) {
+            self.receive(datagram);
+            self.shared.release_datagram(datagram);
         }
     }
 
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
+    #[inline(always)]
     pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.clock.now, at);
-        let datagram = self.shared.datagrams.packet(id).datagram;
-        if let Some(to) = self.shared.datagrams[datagram].to.get() {
-            self.hosts.endpoints[to as usize].handled_until = at;
-        }
         self.on_packet_at_host(id);
         self.clock.now = now;
     }
 }
 
-impl SharedState {
-    /// Returns true if a packet is an unfragmented datagram, stored at the same index, without other references and without a congestion mark.
+/// The result of the fast path of reception.
+enum FastReception {
+    /// The endpoint has received a segment and may send.
+    Sends(usize),
+    /// A socket has received a message.
+    Complete,
+    NeedsSlowPath,
+}
+
+impl Hosts {
+    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Has no effect on
+    /// other packets.
     #[inline(always)]
-    fn is_sole_unmarked(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        packet == datagram && self.datagrams[datagram].is_sole_unmarked(ecn)
+    fn receive_fast_path(&mut self, packet: u32, shared: &mut SharedState, view: View) -> FastReception {
+        let Packet { datagram, ecn, .. } = *shared.datagrams.packet(packet);
+        let this = &shared.datagrams[datagram];
+        if shared.ledger.deferred.is_some() || packet != datagram || !this.is_sole_unmarked(ecn) {
+            return FastReception::NeedsSlowPath;
+        }
+        match this.to.get().map(|to| to as usize) {
+            // Numbers above those of endpoints are ICMP and ARP packets.
+            Some(to) if self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost) => {
+                self.receive_and_post(datagram, to, shared, view);
+                FastReception::Sends(to)
+            }
+            None if self.receive_datagram_fast_path(datagram, shared, view) => FastReception::Complete,
+            _ => FastReception::NeedsSlowPath,
+        }
+    }
+
+    /// Like [`Self::receive_fast_path`], for a datagram to a socket. Returns false, without effect, if it needs the slow path.
+    #[inline(never)]
+    fn receive_datagram_fast_path(&self, datagram: u32, shared: &mut SharedState, view: View) -> bool {
+        let socket = self.sockets.get(shared.datagrams[datagram].flow as usize).and_then(Option::as_ref);
+        if !socket.is_some_and(|socket| socket.is_zero_cost) {
+            return false;
+        }
+        let end = shared.datagrams.packet(datagram).place;
+        self.received(datagram, PathId::to(end), shared, view);
+        let this = &shared.datagrams[datagram];
+        let load = shared.load_of(this);
+        shared.finish_datagram_fast_path(view.frames, datagram, (this.flow, None), Some(load));
+        true
+    }
+}
+
+impl SharedState {
+    /// Handles the arrival of a packet at the end of its route. Returns true if its datagram is now complete; the caller then releases the datagram.
+    fn completes_datagram(&mut self, packet: u32, datagram: u32, now: u64, frames: &Frames) -> bool {
+        let Packet { ecn, place, ttl, .. } = *self.datagrams.packet(packet);
+        if frames.is_branched(place) {
+            self.note_end(datagram, place);
+        }
+        let this = &mut self.datagrams[datagram];
+        this.trail = super::trail(frames, place);
+        this.arrived += 1;
+        let (complete, lost, tracked_per_hop) =
+            (this.arrived == this.fragments, this.lost, this.tracked_per_hop);
+        if ecn == Ecn::Marked && this.to.get().is_some() {
+            let segment = self.datagrams.segment_mut(datagram);
+            segment.ce |= segment.ect;
+        } else if let Some(reports) = &mut self.reports {
+            reports.arrives(datagram, ttl, ecn == Ecn::Marked);
+        }
+        if self.datagrams[datagram].train && !complete {
+            self.train_packet_arrived(datagram, now);
+            return false;
+        }
+        if tracked_per_hop {
+            self.record_hops_carried(frames, packet);
+        } else {
+            debug_assert!(
+                self.has_expected_length(packet),
+                "a packet without a per-hop record has its expected length"
+            );
+        }
+        self.datagrams.release_packet(packet);
+        if !complete || lost {
+            self.release_datagram(datagram);
+        }
+        complete && !lost
+    }
+
+    /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
+    fn train_packet_arrived(&mut self, datagram: u32, now: u64) {
+        self.delivered(datagram, now);
+        self.datagrams[datagram].index += 1;
+        if let Some(reports) = &mut self.reports {
+            reports.next_token(datagram);
+        }
     }
 
     /// Creates the multicast copies of a packet at the node that it has reached, and returns them.

@@ -6,7 +6,7 @@ use crate::shared_state::SharedState;
 
 impl SharedState {
     /// Replaces a packet by its copies, and returns them with their first steps.
-    pub(super) fn copy_to_branches(&mut self, id: u32, frames: &Frames, now: u64) -> Vec<(u32, u32)> {
+    pub(super) fn copy_to_branches(&mut self, id: u32, frames: &Frames, now: u64) -> Vec<u32> {
         let whole = *self.datagrams.packet(id);
         // For a packet that has left a tunnel here, the copies were not decided before.
         self.decide_copies(whole.datagram, now);
@@ -20,7 +20,7 @@ impl SharedState {
             if let Some(trace) = &mut self.trace {
                 trace.copied(id, copy);
             }
-            copies.push((copy, place));
+            copies.push(copy);
         }
         self.datagrams[whole.datagram].arrived += 1;
         self.record_hops_carried(frames, id);

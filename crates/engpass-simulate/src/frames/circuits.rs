@@ -1,227 +1,185 @@
 //! Packets that cross circuits as cells: how they enter a circuit, are sent and leave it.
 
 use engpass_cells::{Pdu, PduId};
-use engpass_frames::{Entry, Frames, Packet};
+use engpass_frames::{CircuitQueue, Entry, Frames, Packet};
 use engpass_model::queue::Backlog;
 use engpass_model::wire::aal5;
 
-use crate::Network;
-use crate::clock::Clock;
+use crate::cell_ports::CellNetwork;
+use crate::clock::{NewEvent, NewEvents};
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
-use crate::shared_state::{Aal5Pdu, NicDeparture, SharedState, Vc};
+use crate::shared_state::{Aal5Pdu, SharedState};
 
-impl Network {
-    /// Puts a packet into the queue of a circuit that begins at a router.
-    #[inline(never)]
-    pub(super) fn enter_circuit(&mut self, id: u32, place: u32, number: u32, at: u64) {
-        debug_assert_eq!(at, self.clock.now, "a packet enters a circuit at the present instant");
-        let step = self.frames.steps[place as usize];
-        self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, at) {
-            return;
-        }
-        let entry = &mut self.frames.entries[number as usize];
-        let position = entry.ports[0];
+/// What an arrived PDU contains, for the node at the end of its circuit.
+pub(crate) enum PduContent {
+    /// A packet, which continues at a router.
+    Packet(u32),
+    /// A datagram, which is now complete at its host.
+    Datagram(u32),
+}
+
+impl CellNetwork {
+    /// Returns the queue of a circuit that begins at a router.
+    fn queue(&mut self, entry: u32) -> &mut CircuitQueue {
+        self.queues[entry as usize].as_mut().expect("a circuit that begins at a router has a queue")
+    }
+
+    /// Puts a packet into the queue of a circuit that begins at a router. Returns the event of the queue's next turn, unless it is pending.
+    pub(super) fn enter_circuit(
+        &mut self,
+        (id, number): (u32, u32),
+        now: u64,
+        frames: &Frames,
+        shared: &mut SharedState,
+    ) -> Option<NewEvent> {
+        let queue = self.queue(number);
+        let port = queue.port;
         // The packet being sent may have left the queue by now.
-        if entry.queue().pdu.is_some_and(|pdu| self.shared.pdus[pdu].eta < at) {
+        if queue.pdu.is_some_and(|pdu| shared.pdus[pdu].eta < now) {
             // Only to the instant before: a cell that arrives now may meet others that are not known yet. Cells that have left by now arrived before.
-            self.advance_port(position, at - 1);
+            self.advance(port, now - 1, shared);
         }
-        let entry = &mut self.frames.entries[number as usize];
-        let packet = self.shared.datagrams.packet(id);
-        let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
-        let view = packet.queued(id, bytes);
-        let (due, marks) = entry.queue().join(at, view, &mut self.frames.dropped);
-        if let Some(due) = due {
-            self.clock.events.push(due, position, Event::CircuitFree(number));
-        }
-        if marks {
-            self.frames.marks.add(position, self.shared.window.holds(at));
-        }
-        self.shared.drop_discarded_at_circuit(&mut self.frames, position, self.clock.now);
+        let packet = shared.datagrams.packet(id);
+        let bytes = frames.entries[number as usize].encapsulation.sdu(packet.ip.into()) as u32;
+        let queue = self.queue(number);
+        let (due, marks) = queue.join(now, packet.queued(id, bytes));
+        queue.marked += u64::from(marks && shared.window.holds(now));
+        shared.drop_discarded_at_circuit(frames, queue, now);
+        due.map(|due| (due, port, Event::CircuitFree(number)))
     }
 
     /// Handles a `CircuitFree` event: sends the next packet on a circuit that begins at a router, if the line is ready for it.
-    pub(crate) fn feed_circuit(&mut self, number: u32) {
-        let entry = &mut self.frames.entries[number as usize];
-        let (position, vc) = (entry.ports[0], entry.vc as usize);
-        if !entry.queue().is_due(self.clock.now) {
+    pub(crate) fn feed_circuit(
+        &mut self,
+        number: u32,
+        now: u64,
+        frames: &Frames,
+        shared: &mut SharedState,
+    ) -> NewEvents {
+        let queue = self.queue(number);
+        let (port, vc) = (queue.port, queue.vc as usize);
+        if !queue.is_due(now) {
             // Outdated event: an earlier one was scheduled since.
-            return;
+            return [None; 2];
         }
-        if entry.queue().pdu.is_some() {
-            self.advance_port(position, self.clock.now - 1);
+        if queue.pdu.is_some() {
+            self.advance(port, now - 1, shared);
         }
-        if is_line_busy(number, &mut self.frames, &self.shared, &mut self.clock) {
-            return;
+        if let (true, again) = self.wait_for_line(number, shared, now) {
+            return [again, None];
         }
-        let entry = &mut self.frames.entries[number as usize];
-        match entry.queue().next(self.clock.now, &mut self.frames.dropped) {
+        let queue = self.queue(number);
+        let events = match queue.next(now) {
             Ok(chosen) => {
-                let ecn = std::mem::replace(&mut self.shared.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
-                let entry = &mut self.frames.entries[number as usize];
-                if ecn != chosen.ecn && entry.queue().marks_when_sent() {
-                    self.frames.marks.add(position, self.shared.window.holds(self.clock.now));
+                let ecn = std::mem::replace(&mut shared.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
+                let marks = ecn != chosen.ecn && queue.marks_when_sent();
+                queue.marked += u64::from(marks && shared.window.holds(now));
+                if let Some(shaper) = shared.vcs[vc].adaptive_shaper {
+                    self.shapers[shaper].restart(now, &mut shared.vcs);
                 }
-                if let Some(shaper) = self.shared.vcs[vc].adaptive_shaper {
-                    self.cells.shapers[shaper].restart(self.clock.now, &mut self.shared.vcs);
-                }
-                let pdu = self.shared.create_pdu(&self.frames, chosen.id, number);
-                self.frames.entries[number as usize].queue().send(chosen.bytes, pdu);
-                self.emit_pdu(None, pdu);
-                is_line_busy(number, &mut self.frames, &self.shared, &mut self.clock);
+                let pdu = shared.create_pdu(frames, chosen.id, number);
+                self.queue(number).send(chosen.bytes, pdu);
+                let arrival = self.emit(pdu, None, now, shared);
+                [Some(arrival), self.wait_for_line(number, shared, now).1]
             }
-            Err(Some(ready)) => self.clock.events.push(ready, position, Event::CircuitFree(number)),
-            Err(None) => {}
-        }
-        self.shared.drop_discarded_at_circuit(&mut self.frames, position, self.clock.now);
+            Err(ready) => [ready.map(|ready| (ready, port, Event::CircuitFree(number))), None],
+        };
+        shared.drop_discarded_at_circuit(frames, self.queue(number), now);
+        events
     }
 
-    /// Takes all arrivals at a cell port up to and including `until`.
-    pub(crate) fn advance_port(&mut self, port: usize, until: u64) {
-        self.cells.advance(port, until, &mut self.shared);
-        self.cells.collect_departures(&mut self.frames, &self.shared.vcs);
+    /// Returns true if the line has not begun the last cell of the packet being sent. Then also returns the event of the instant at which it has, or at which
+    /// that may be known.
+    fn wait_for_line(&mut self, number: u32, shared: &SharedState, now: u64) -> (bool, Option<NewEvent>) {
+        let queue = self.queue(number);
+        let emitted = queue.pdu.map(|pdu| shared.pdus[pdu].eta);
+        let (is_busy, at) = queue.wait_for_line(emitted, now);
+        (is_busy, at.map(|at| (at, queue.port, Event::CircuitFree(number))))
     }
 
-    /// Takes all arrivals up to and including `until` at every cell port.
-    pub(crate) fn advance_all(&mut self, until: u64) {
-        for port in 0..self.cells.ports.len() {
-            self.cells.advance(port, until, &mut self.shared);
-        }
-        self.cells.collect_departures(&mut self.frames, &self.shared.vcs);
-    }
-
-    /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit.
-    pub(crate) fn on_pdu_may_arrive(&mut self, pdu: PduId) {
-        let vc = self.shared.pdus[pdu].vc as usize;
-        let adapts = self.shared.vcs[vc].adaptive_shaper.is_some();
+    /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit. Returns what it contains, if it is complete; the caller then
+    /// releases the PDU. Also returns the next event: a later check, or feedback for the sender.
+    #[inline]
+    pub(crate) fn on_pdu_may_arrive(
+        &mut self,
+        pdu: PduId,
+        now: u64,
+        shared: &mut SharedState,
+    ) -> (Option<PduContent>, Option<NewEvent>) {
+        let vc = shared.pdus[pdu].vc as usize;
+        let adapts = shared.vcs[vc].adaptive_shaper.is_some();
         loop {
-            let this = &self.shared.pdus[pdu];
+            let this = &shared.pdus[pdu];
             let hop = usize::from(this.hop);
-            if this.is_over(adapts) || hop == self.shared.vcs[vc].hops.len() {
+            if this.is_over(adapts) || hop == shared.vcs[vc].hops.len() {
                 break;
             }
             // Only cells that have left this port by then can have reached the end of the circuit by now.
-            let until = self.clock.now - self.shared.vcs[vc].delays[hop];
-            self.cells.advance(self.shared.vcs[vc].hops[hop], until, &mut self.shared);
-            if usize::from(self.shared.pdus[pdu].hop) == hop {
+            let until = now - shared.vcs[vc].delays[hop];
+            self.advance(shared.vcs[vc].hops[hop], until, shared);
+            if usize::from(shared.pdus[pdu].hop) == hop {
                 break;
             }
         }
-        self.cells.collect_departures(&mut self.frames, &self.shared.vcs);
-        let this = &self.shared.pdus[pdu];
-        let arrived = usize::from(this.hop) == self.shared.vcs[vc].hops.len();
+        let this = &shared.pdus[pdu];
+        let arrived = usize::from(this.hop) == shared.vcs[vc].hops.len();
         if this.is_over(adapts) {
-            self.shared.release_cells(pdu, 1);
-        } else if arrived && this.eta <= self.clock.now {
-            self.pdu_arrived(pdu);
+            shared.release_cells(pdu, 1);
+            (None, None)
+        } else if arrived && this.eta <= now {
+            let feedback = self.feedback(pdu, shared, now);
+            (shared.pdu_arrived(pdu, now), feedback)
         } else {
-            self.cells.schedule_pdu_check(pdu, &self.shared, &mut self.clock);
+            (None, Some(self.next_pdu_check(pdu, shared, now)))
         }
-    }
-
-    fn pdu_arrived(&mut self, pdu: PduId) {
-        let Some(reassembled) = self.shared.pdus[pdu].reassembled else {
-            unreachable!("the arrived frame is a PDU");
-        };
-        self.cells.schedule_feedback(pdu, &self.shared, &mut self.clock);
-        match reassembled {
-            Pdu::Bad => {
-                let router = self.shared.vcs[self.shared.pdus[pdu].vc as usize].ends_at_router();
-                self.shared.lose_pdu(pdu, DropLocation::Reassembly(router), self.clock.now);
-            }
-            Pdu::Good => {
-                let datagram = self.shared.pdus[pdu].datagram;
-                let this = &mut self.shared.datagrams[datagram];
-                if self.shared.pdus[pdu].efci && self.shared.window.holds(self.clock.now) {
-                    self.shared.flows[this.flow as usize].rare().marked += 1;
-                }
-                if self.shared.pdus[pdu].packet != Aal5Pdu::NO_PACKET {
-                    self.leave_circuit(pdu);
-                    self.shared.release_cells(pdu, 1);
-                    return;
-                }
-                this.arrived += 1;
-                if this.arrived == this.fragments && !this.lost {
-                    self.receive(datagram);
-                }
-            }
-        }
-        self.shared.release_cells(pdu, 1);
     }
 
     /// Returns the longest queue at `at` in front of the circuits that begin at a router and use this transmitter; `None` if there is no such circuit.
     /// Everything at `at` must have happened.
-    pub(crate) fn backlog_before_circuits(&mut self, port: usize, at: u64) -> Option<Backlog> {
-        let is_here = |entry: &&Entry| entry.queue.is_some() && entry.ports[0] == port;
-        self.frames.entries.iter().find(is_here)?;
+    pub(crate) fn backlog_before_circuits(
+        &mut self,
+        port: usize,
+        at: u64,
+        shared: &mut SharedState,
+    ) -> Option<Backlog> {
+        self.queues_before(port).next()?;
         // The line may have begun the last cell of a packet by now.
-        self.advance_port(port, at);
-        let queues = self.frames.entries.iter().filter(is_here).filter_map(|entry| entry.queue.as_ref());
-        queues.map(|queue| queue.backlog(at)).max_by_key(|queue| queue.bytes)
+        self.advance(port, at, shared);
+        self.queues_before(port).map(|queue| queue.backlog(at)).max_by_key(|queue| queue.bytes)
+    }
+
+    /// Returns the longest queue in the measurement window of the circuits that begin at a router and use this transmitter, and how many packets were marked.
+    pub(crate) fn use_before_circuits(&self, port: usize) -> Option<(Backlog, u64)> {
+        let own = self.queues_before(port).map(|queue| (queue.longest(), queue.marked));
+        own.reduce(|(one, marked), (other, more)| {
+            let (bytes, packets) = (one.bytes.max(other.bytes), one.packets.max(other.packets));
+            (Backlog { bytes, packets }, marked + more)
+        })
+    }
+
+    fn queues_before(&self, port: usize) -> impl Iterator<Item = &CircuitQueue> {
+        self.queues.iter().flatten().filter(move |queue| queue.port == port)
     }
 
     /// Begins the measurement window of the queues in front of circuits. Everything at `from` must have happened.
-    pub(crate) fn begin_window_on_circuits(&mut self, from: u64) {
-        for number in 0..self.frames.entries.len() {
-            let entry = &mut self.frames.entries[number];
-            let position = entry.ports[0];
-            let Some(queue) = &mut entry.queue else { continue };
+    pub(crate) fn begin_window_on_circuits(&mut self, from: u64, shared: &mut SharedState) {
+        for number in 0..self.queues.len() {
+            let Some(queue) = &self.queues[number] else { continue };
             if queue.pdu.is_some() {
                 // The line may have begun the last cell of the packet by now.
-                self.advance_port(position, from);
+                self.advance(queue.port, from, shared);
             }
-            self.frames.entries[number].queue().begin_window(from);
+            self.queue(number as u32).begin_window(from);
         }
-    }
-
-    /// Forwards the packet of a PDU that has arrived at the end of its circuit.
-    pub(crate) fn leave_circuit(&mut self, pdu: u32) {
-        let packet = std::mem::replace(&mut self.shared.pdus[pdu].packet, Aal5Pdu::NO_PACKET);
-        self.shared.ledger.copy_snapshot_to_packet(packet, pdu);
-        self.receive_or_forward(packet);
-    }
-}
-
-/// Returns true if the line has not begun the last cell of the packet being sent. Then schedules a `CircuitFree` event for the instant at which it has, or at
-/// which that may be known.
-fn is_line_busy(number: u32, frames: &mut Frames, shared: &SharedState, clock: &mut Clock) -> bool {
-    let entry = &mut frames.entries[number as usize];
-    let position = entry.ports[0];
-    let queue = entry.queue();
-    let emitted = queue.pdu.map(|pdu| shared.pdus[pdu].eta);
-    let (is_busy, asks_at) = queue.wait_for_line(emitted, clock.now);
-    if let Some(at) = asks_at {
-        clock.events.push(at, position, Event::CircuitFree(number));
-    }
-    is_busy
-}
-
-/// Records when the last cell of a PDU leaves the router on which its circuit begins. The next packet is chosen when the line begins that cell, so that a
-/// shaper keeps its pace, but no earlier than a picosecond after the cell's emission, because this is not known before.
-pub(crate) fn on_last_cell_left_router(
-    left: NicDeparture,
-    slot_at_least: u64,
-    frames: &mut Frames,
-    vcs: &[Vc],
-) {
-    let begins = (left.at - slot_at_least).max(left.emitted + 1);
-    for entry in &mut frames.entries {
-        let Some(queue) = entry.queue.as_mut().filter(|queue| queue.pdu == Some(left.pdu)) else {
-            continue;
-        };
-        // An adaptive shaper begins its next PDU no earlier than its pace allows.
-        let vc = &vcs[entry.vc as usize];
-        let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
-        queue.ends_at(begins.max(turn));
     }
 }
 
 impl SharedState {
     /// Drops the packets that the discipline in front of a circuit has dropped in the current call.
-    pub(super) fn drop_discarded_at_circuit(&mut self, frames: &mut Frames, port: usize, now: u64) {
-        while let Some((packet, cause)) = frames.dropped.pop() {
+    fn drop_discarded_at_circuit(&mut self, frames: &Frames, queue: &mut CircuitQueue, now: u64) {
+        let port = queue.port;
+        while let Some((packet, cause)) = queue.dropped.pop() {
             if let Some(deferred) = &mut self.ledger.deferred {
                 deferred.lost(port, 1);
             }
@@ -230,6 +188,37 @@ impl SharedState {
             }
             self.drop_packet(frames, packet.id, DropLocation::Queue(port, cause), now);
         }
+    }
+
+    /// Handles the arrival of a PDU at the end of its circuit. Returns what it contains if a node now gets it; otherwise releases the PDU.
+    fn pdu_arrived(&mut self, pdu: PduId, now: u64) -> Option<PduContent> {
+        let this = &mut self.pdus[pdu];
+        let content = match this.reassembled.expect("the arrived frame is a PDU") {
+            Pdu::Bad => {
+                let router = self.vcs[this.vc as usize].ends_at_router();
+                self.lose_pdu(pdu, DropLocation::Reassembly(router), now);
+                None
+            }
+            Pdu::Good => {
+                let datagram = &mut self.datagrams[this.datagram];
+                if this.efci && self.window.holds(now) {
+                    self.flows[datagram.flow as usize].rare().marked += 1;
+                }
+                let packet = std::mem::replace(&mut this.packet, Aal5Pdu::NO_PACKET);
+                if packet == Aal5Pdu::NO_PACKET {
+                    datagram.arrived += 1;
+                    let complete = datagram.arrived == datagram.fragments && !datagram.lost;
+                    complete.then_some(PduContent::Datagram(this.datagram))
+                } else {
+                    self.ledger.copy_snapshot_to_packet(packet, pdu);
+                    Some(PduContent::Packet(packet))
+                }
+            }
+        };
+        if content.is_none() {
+            self.release_cells(pdu, 1);
+        }
+        content
     }
 
     /// Converts a packet into a PDU on a circuit. When all cells have arrived, the packet continues at the step after the circuit.

@@ -1,7 +1,6 @@
 //! Packets that nodes make for themselves: ARP packets, IGMP messages and keepalives.
 
 use engpass_frames::{ArpMessage, ControlKind, Frames, Packet};
-use engpass_model::queue::Ecn;
 use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
@@ -81,11 +80,9 @@ impl SharedState {
             ip: this.bytes as u32,
             sender,
             place: this.place,
-            since: 0,
-            offset: 0,
             ttl: this.ttl,
             priority: this.priority,
-            ecn: Ecn::NotCapable,
+            ..Packet::NONE
         });
         match *said {
             Said::Arp(said) => arp::register(said, datagram, frames, self),

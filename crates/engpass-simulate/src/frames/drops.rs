@@ -2,57 +2,51 @@
 
 use engpass_frames::{Frames, Packet};
 
-use crate::clock::Clock;
+use super::hop::Links;
+use crate::clock::NewEvent;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::shared_state::SharedState;
 
-impl SharedState {
-    /// Schedules a loss that lies ahead of virtual time, if packets are injected: their losses are reported in order of time. Returns true if it was scheduled.
+impl Links<'_> {
+    /// Postpones a loss that lies ahead of virtual time, if packets are injected: their losses are reported in order of time. Returns the event of the loss;
+    /// `None`, without effect, if it is not postponed.
     #[inline]
-    pub(super) fn try_defer_drop(
-        &mut self,
-        packet: u32,
-        place: DropLocation,
-        at: u64,
-        clock: &mut Clock,
-    ) -> bool {
-        let Some(reports) = self.reports.as_mut().filter(|_| at > clock.now) else {
-            return false;
-        };
+    pub(super) fn try_defer_drop(&mut self, id: u32, place: DropLocation, at: u64) -> Option<NewEvent> {
+        let reports = self.shared.reports.as_mut().filter(|_| at > self.clock.now)?;
         // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when packets were examined.
-        let order = reports.defer_loss(packet, place);
-        clock.events.push(at, order, Event::DeferredDrop(packet));
-        true
+        Some((at, reports.defer_loss(id, place), Event::DeferredDrop(id)))
     }
 
     /// Drops a packet at a port, on its line or at the far end. `place` makes drop location and cause from the number of the transmitter.
     #[inline(never)]
     pub(super) fn drop_on_line(
         &mut self,
-        frames: &mut Frames,
         port: u32,
-        packet: u32,
+        id: u32,
         place: impl Fn(usize) -> DropLocation,
         at: u64,
     ) {
+        let Self { frames, shared, .. } = self;
         let line = &mut frames.ports[port as usize];
         let number = line.port as usize;
         let place = place(number);
-        if let Some(deferred) = &mut self.ledger.deferred {
+        if let Some(deferred) = &mut shared.ledger.deferred {
             deferred.lost(number, 1);
         }
-        if self.window.holds(at) {
+        if shared.window.holds(at) {
             line.count_lost();
         }
-        if let Some(trace) = &mut self.trace
+        if let Some(trace) = &mut shared.trace
             && !matches!(place, DropLocation::Line(_) | DropLocation::Inactive(_))
         {
             trace.dropped(number, at);
         }
-        self.drop_packet(frames, packet, place, at);
+        shared.drop_packet(frames, id, place, at);
     }
+}
 
+impl SharedState {
     /// Drops a packet that leaves the network here.
     pub(super) fn drop_packet(&mut self, frames: &Frames, packet: u32, place: DropLocation, at: u64) {
         let Packet { datagram, place: came_to, .. } = *self.datagrams.packet(packet);

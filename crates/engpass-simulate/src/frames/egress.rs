@@ -2,7 +2,6 @@
 //! and no sender may wait for the NIC.
 
 use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route};
-use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
@@ -61,20 +60,14 @@ impl UnfragmentedDatagram {
             index,
             bytes,
             fragments: 1,
-            train: false,
             resent,
-            paths_differ: false,
-            arrived: 0,
             sent,
             to,
             counted,
             header,
             begun,
-            lost: false,
             refs: 1,
-            refused: 0,
-            trail: Trail::default(),
-            tracked_per_hop: false,
+            ..Datagram::default()
         }
     }
 }
@@ -120,11 +113,10 @@ impl<'a> Egress<'a> {
             ip,
             sender: whole.sender,
             place: route.first + 1,
-            since: 0,
-            offset: 0,
             ttl: route.ttl,
             priority: route.priority,
             ecn: whole.ecn,
+            ..Packet::NONE
         };
         shared.datagrams.insert_next(id, whole.datagram(now, true), packet);
         let until = line.free_at();

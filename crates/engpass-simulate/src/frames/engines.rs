@@ -1,8 +1,9 @@
 //! Routers whose work depends on the packet: packets that their engines take, and those that a line card hands to the route processor.
 
-use engpass_frames::{Arrival, EngineResult, Frames, Packet};
+use engpass_frames::{Arrival, EngineResult, Frames, Packet, Step};
 
-use crate::clock::Clock;
+use super::hop::{Links, Progress};
+use crate::clock::NewEvent;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::shared_state::SharedState;
@@ -34,26 +35,55 @@ impl SharedState {
         }
         arrival
     }
+}
 
-    /// Handles the result of giving a packet to an engine: drops the packet, or schedules the event of an engine that had no work. Returns when the engine
-    /// finishes it, if the packet may continue ahead of virtual time.
-    pub(super) fn on_engine_entered(
-        &mut self,
-        packet: u32,
-        (engine, result): (usize, EngineResult),
-        frames: &Frames,
-        clock: &mut Clock,
-    ) -> Option<u64> {
+impl Links<'_> {
+    /// Handles the result of giving a packet to an engine: drops the packet, or returns the event of an engine that had no work.
+    fn on_engine_entered(&mut self, packet: u32, (engine, result): (usize, EngineResult)) -> Progress {
         match result {
-            EngineResult::ContinuesAt(done) => return Some(done),
+            EngineResult::ContinuesAt(done) => return Progress::Ahead(done),
             EngineResult::Full => {
-                self.drop_packet(frames, packet, DropLocation::InputFull(engine), clock.now);
+                let (place, now) = (DropLocation::InputFull(engine), self.clock.now);
+                self.shared.drop_packet(self.frames, packet, place, now);
             }
             EngineResult::Held(Some(done)) => {
-                clock.events.push(done, frames.engines[engine].node, Event::EngineDone(engine as u32));
+                let event = (done, self.frames.engines[engine].node, Event::EngineDone(engine as u32));
+                return Progress::Rests(Some(event));
             }
             EngineResult::Held(None) => {}
         }
-        None
+        Progress::Rests(None)
+    }
+
+    /// Puts a packet into the engine of a router; `copies` of it will leave. The packet may continue ahead of virtual time, or an event follows.
+    #[inline(never)]
+    pub(super) fn enter_engine(&mut self, step: Step, packet: u32, copies: u64) -> Progress {
+        let Self { frames, shared, clock } = self;
+        let entered = if frames.switching.depends_on_packet(step.router) {
+            let arrival = shared.arrival_at(frames, step.router, packet);
+            frames.begin_work(&arrival, copies, clock.now)
+        } else {
+            let ip = shared.datagrams.packet(packet).ip;
+            (step.router as usize, frames.process(step, (packet, ip), copies, (clock.now, clock.end)))
+        };
+        self.on_engine_entered(packet, entered)
+    }
+
+    /// Takes the packet that an engine of a router has finished. Also returns the event of the next packet.
+    pub(super) fn finish_packet(&mut self, number: u32) -> (u32, Progress, Option<NewEvent>) {
+        let Self { frames, shared, clock } = self;
+        let router = frames.router_of_engine(number);
+        let engine = &mut frames.engines[number as usize];
+        let (packet, next) = engine.finish(|packet| shared.datagrams.packet(packet).ip);
+        let next = next.map(|at| (at, engine.node, Event::EngineDone(number)));
+        if router != number
+            && let Some(copies) = frames.switching.take_punted(packet)
+        {
+            // A line card hands the packet to the route processor.
+            let arrival = shared.arrival_at(frames, router, packet);
+            let entered = frames.forward_with_engine(&arrival, copies, clock.now);
+            return (packet, self.on_engine_entered(packet, entered), next);
+        }
+        (packet, Progress::Ahead(clock.now), next)
     }
 }

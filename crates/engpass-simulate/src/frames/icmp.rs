@@ -146,12 +146,10 @@ impl SharedState {
             ip: bytes as u32,
             sender,
             place: frames.routes[route as usize].first,
-            since: 0,
-            offset: 0,
             // The router decrements the TTL, although it does not forward the message.
             ttl: icmp::TTL + 1,
             priority: icmp::PRIORITY,
-            ecn: Ecn::NotCapable,
+            ..Packet::NONE
         });
         if let Some(trace) = &mut self.trace {
             trace.made(packet, router, (bytes as u32, icmp::TTL, icmp::PRIORITY), quoted);

@@ -35,10 +35,10 @@ use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 
 pub(super) use bonds::with_bond_member;
-pub(super) use circuits::on_last_cell_left_router;
+pub(super) use circuits::PduContent;
 pub(super) use igmp::begin_memberships;
 pub(super) use outage::{await_change, begin_events};
-pub(super) use tunnels::await_timeout;
+pub(super) use tunnels::next_timeout;
 
 /// Returns the trail of a packet that is at step `place`.
 #[inline(always)]

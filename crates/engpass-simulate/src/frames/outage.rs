@@ -3,6 +3,7 @@
 use engpass_frames::{ALL_NEIGHBOURS, Frames};
 use engpass_testbed::Change;
 
+use super::hop::Links;
 use super::keepalive::begin_keepalives;
 use crate::clock::Clock;
 use crate::event_queue::Event;
@@ -29,32 +30,33 @@ pub(crate) fn await_change(event: usize, frames: &mut Frames, clock: &mut Clock)
     }
 }
 
-impl SharedState {
+impl Links<'_> {
     /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths. Returns the bonds whose
     /// monitors are to look at their carriers, and when.
-    pub(crate) fn change_line(&mut self, event: u32, frames: &mut Frames, now: u64) -> Vec<(u32, u64)> {
-        let Change { link, seen_by, down, .. } = frames.changes[event as usize].due();
+    pub(crate) fn change_line(&mut self, event: u32) -> Vec<(u32, u64)> {
+        let now = self.clock.now;
+        let Change { link, seen_by, down, .. } = self.frames.changes[event as usize].due();
         let mut monitors = Vec::new();
-        if let Some(trace) = &mut self.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.changed(now, link, down);
         }
         for (end, seen) in seen_by.into_iter().enumerate() {
-            let port = frames.port_index(2 * link + end);
-            let line = &mut frames.ports[port as usize];
-            self.catch_up_before(line, now);
-            if self.ledger.deferred.is_some() {
+            let port = self.frames.port_index(2 * link + end);
+            let line = &mut self.frames.ports[port as usize];
+            self.shared.catch_up_before(line, now);
+            if self.shared.ledger.deferred.is_some() {
                 // Transmissions before the change are posted before it.
-                self.write_frames(2 * link + end, now);
+                self.shared.write_frames(2 * link + end, now);
             }
-            let line = &mut frames.ports[port as usize];
-            self.ledger.line_changes(line, now, down);
+            let line = &mut self.frames.ports[port as usize];
+            self.shared.ledger.line_changes(line, now, down);
             for packet in line.change(now, down) {
-                self.drop_on_line(frames, port, packet.id, DropLocation::Down, now);
+                self.drop_on_line(port, packet.id, DropLocation::Down, now);
             }
             if seen {
-                monitors.extend(frames.notice_link_change((link, end), down, now));
-                for packet in frames.forget_neighbours_behind((link, end), down) {
-                    self.drop_on_line(frames, port, packet, DropLocation::Down, now);
+                monitors.extend(self.frames.notice_link_change((link, end), down, now));
+                for packet in self.frames.forget_neighbours_behind((link, end), down) {
+                    self.drop_on_line(port, packet, DropLocation::Down, now);
                 }
             }
         }

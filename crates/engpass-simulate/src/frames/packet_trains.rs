@@ -70,11 +70,10 @@ impl SharedState {
             ip,
             sender: head.flow,
             place: first + u32::from(hops),
-            since: 0,
-            offset: 0,
             ttl: head.ttl - routers as u8,
             priority: head.priority,
             ecn: head.ecn,
+            ..Packet::NONE
         });
         let view = queue::Packet { id, bytes: 0, flow: head.flow, priority: head.priority, ecn: head.ecn };
         let (mut until, mut begins, mut arrival) = (now, None, None);

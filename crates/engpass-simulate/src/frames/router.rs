@@ -1,7 +1,7 @@
 //! What routers, and switches that choose or copy, do with packets. The rules of each special case are in the file of its name; here they are applied, and
 //! packets are forwarded.
 
-use engpass_frames::{ALL_NEIGHBOURS, Packet, Step, Stop, TunnelArrival, Verdict};
+use engpass_frames::{ALL_NEIGHBOURS, Packet, Step, Stop};
 use engpass_model::arp::{HoldResult, TimeoutAction};
 use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
@@ -9,85 +9,16 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::control::Said;
 use super::igmp::{self, await_deadline, await_message};
 use super::keepalive;
-use super::tunnels::await_timeout;
 use crate::Network;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 
 impl Network {
-    /// Forwards a packet that a router's forwarding engine has finished, or that needs no engine, to a step without lookahead.
-    #[inline(never)]
-    pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
-        let step = self.frames.steps[place as usize];
-        match step.verdict {
-            Verdict::Choose(decision) => self.choose_path(packet, step, decision),
-            Verdict::Up => match self.shared.is_of_tree(self.shared.datagrams.packet(packet).datagram) {
-                true => self.copy_onward(packet),
-                false => self.on_packet_at_host(packet),
-            },
-            Verdict::Unwrap(_) => self.leave_tunnel(packet, place),
-            _ => self.forward(packet, place, self.clock.now, true),
-        }
-    }
-
-    /// Puts a packet into the engine of a router; `copies` of it will leave. Returns when the engine finishes it, if the packet may continue ahead of
-    /// virtual time. Otherwise an event follows.
-    #[inline(never)]
-    pub(super) fn process(&mut self, step: Step, packet: u32, copies: u64) -> Option<u64> {
-        let entered = if self.frames.switching.depends_on_packet(step.router) {
-            let arrival = self.shared.arrival_at(&mut self.frames, step.router, packet);
-            self.frames.begin_work(&arrival, copies, self.clock.now)
-        } else {
-            let ip = self.shared.datagrams.packet(packet).ip;
-            let times = (self.clock.now, self.clock.end);
-            (step.router as usize, self.frames.process(step, (packet, ip), copies, times))
-        };
-        self.shared.on_engine_entered(packet, entered, &self.frames, &mut self.clock)
-    }
-
     /// Forwards a packet that an engine of a router has finished.
     pub(crate) fn on_engine_done(&mut self, number: u32) {
-        let router = self.frames.router_of_engine(number);
-        let engine = &mut self.frames.engines[number as usize];
-        let (packet, next) = engine.finish(|packet| self.shared.datagrams.packet(packet).ip);
-        if let Some(at) = next {
-            self.clock.events.push(at, engine.node, Event::EngineDone(number));
-        }
-        if router != number
-            && let Some(copies) = self.frames.switching.take_punted(packet)
-        {
-            // A line card hands the packet to the route processor.
-            let arrival = self.shared.arrival_at(&mut self.frames, router, packet);
-            let entered = self.frames.forward_with_engine(&arrival, copies, self.clock.now);
-            self.shared.on_engine_entered(packet, entered, &self.frames, &mut self.clock);
-            return;
-        }
-        let place = self.shared.datagrams.packet(packet).place;
-        self.leave_engine(packet, place);
-    }
-
-    /// Decides at a decision step where a packet continues: a router's forwarding engine has finished it, or it has arrived at a switch. A packet whose TTL
-    /// expires here does not reach the policy.
-    #[inline(never)]
-    pub(super) fn choose_path(&mut self, id: u32, step: Step, decision: u32) {
-        let packet = self.shared.datagrams.packet_mut(id);
-        if packet.ttl <= 1 && step.is_routed() {
-            packet.ttl = 0;
-            self.drop_or_fragment(id, step, self.clock.now);
-            return;
-        }
-        let packet = *packet;
-        let takes_first =
-            self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
-        let first = if takes_first { self.frames.choices.first_of_equal(decision) } else { None };
-        let place = first.unwrap_or_else(|| {
-            let fragment = self.shared.datagrams[packet.datagram].fragments > 1;
-            let outer = self.frames.outer_heads(decision);
-            let heads = outer.unwrap_or_else(|| self.shared.heads_of(&packet, &self.frames));
-            self.frames.choices.decide(decision, &heads, fragment)
-        });
-        self.shared.datagrams.packet_mut(id).place = place;
-        self.forward(id, place, self.clock.now, true);
+        let (packet, progress, next) = self.links().finish_packet(number);
+        self.clock.schedule(next);
+        self.proceed(packet, progress, true);
     }
 
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the processing time of the router.
@@ -108,7 +39,8 @@ impl Network {
             true => self.shared.decide_copies(datagram, self.clock.now),
             false => 0,
         };
-        self.process(Step::at_router(router), packet, copies);
+        let progress = self.links().enter_engine(Step::at_router(router), packet, copies);
+        self.proceed(packet, progress, true);
     }
 
     /// Copies a packet to the branches that begin at the node where its own branch ends.
@@ -122,19 +54,9 @@ impl Network {
             return;
         }
         let now = self.clock.now;
-        for (copy, place) in self.shared.copy_to_branches(id, &self.frames, now) {
-            self.forward(copy, place, now, true);
+        for copy in self.shared.copy_to_branches(id, &self.frames, now) {
+            self.forward(copy, now, true);
         }
-    }
-
-    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a too large one, or one whose TTL expires, is
-    /// handled here.
-    pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
-        let passes = self.shared.datagrams.packet_mut(id).passes_router(&step);
-        if !passes {
-            self.drop_or_fragment(id, step, at);
-        }
-        passes
     }
 
     /// Drops a packet whose TTL has expired. Fragments a packet that is too large, or drops it if it must not be fragmented.
@@ -147,9 +69,8 @@ impl Network {
             Stop::TooBig => self.drop_at_router(id, step, DropLocation::TooBig(node), at),
             Stop::Fragment => self.fragment(id, step, at),
             Stop::FragmentOuter => {
-                let place = packet.place;
                 for fragment in self.shared.fragment_outer(id, step, &mut self.frames) {
-                    self.forward(fragment, place, at, false);
+                    self.forward(fragment, at, false);
                 }
             }
         }
@@ -157,8 +78,9 @@ impl Network {
 
     /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if that is due.
     pub(super) fn drop_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
-        if self.shared.try_defer_drop(id, place, at, &mut self.clock) {
-            return;
+        let deferred = self.links().try_defer_drop(id, place, at);
+        if deferred.is_some() {
+            return self.clock.schedule(deferred);
         }
         let message = self.shared.message_about(id, step, place, &self.frames);
         self.shared.drop_packet(&self.frames, id, place, at);
@@ -194,57 +116,18 @@ impl Network {
                 let offset = (index * cut.full) as u32;
                 trace.fragment(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            self.forward(fragment, whole.place, at, false);
+            self.forward(fragment, at, false);
         }
     }
 
-    /// Encapsulates a packet at the entry of a tunnel, and forwards it.
-    pub(super) fn enter_tunnel(&mut self, id: u32, place: u32, direction: u32) {
-        let step = self.frames.steps[place as usize];
-        self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, self.clock.now)
-            || !self.shared.may_enter_tunnel(id, direction, &self.frames, self.clock.now)
-        {
-            return;
-        }
-        let packet = self.shared.datagrams.packet_mut(id);
-        let inner = (packet.ttl, packet.ecn);
-        let (sequence, ttl) = self.frames.tunnels.enter(id, packet, direction);
-        if let Some(trace) = &mut self.shared.trace {
-            trace.enters(id, (direction, sequence), step.router as usize, (packet.ip, ttl), inner);
-        }
-        self.leave_engine(id, place + 1);
-    }
-
-    /// Decapsulates a packet at the end of a tunnel, and forwards it. A fragment of an outer packet is reassembled first.
+    /// Lets a packet leave a tunnel, and forwards it and the copies made of it there.
     pub(super) fn leave_tunnel(&mut self, id: u32, place: u32) {
-        let whole = match self.frames.tunnels.arrival(id, place) {
-            TunnelArrival::Whole => Some(id),
-            TunnelArrival::Fragment => {
-                let gathered = self.shared.gather(id, place, self.clock.now, &mut self.frames);
-                if let Err(Some(tunnel)) = gathered {
-                    await_timeout(tunnel, &mut self.frames, &mut self.clock);
-                }
-                gathered.ok()
-            }
-            TunnelArrival::Late => {
-                let end = self.frames.tunnels.end_at(place);
-                self.shared.drop_packet(&self.frames, id, DropLocation::Timeout(end), self.clock.now);
-                None
-            }
-        };
+        let (whole, timeout) = self.links().leave_tunnel(id, place);
+        self.clock.schedule(timeout);
         let Some(id) = whole else { return };
-        if !self.frames.tunnels.leave(id, self.shared.datagrams.packet_mut(id), place) {
-            let end = self.frames.tunnels.end_at(place);
-            self.shared.drop_packet(&self.frames, id, DropLocation::OutOfSequence(end), self.clock.now);
-            return;
-        }
-        if let Some(trace) = &mut self.shared.trace {
-            trace.leaves_tunnel(id);
-        }
         let parts = !self.shared.copies.is_empty() && self.frames.tunnels.at(place + 1).is_empty();
         let copies = if parts { self.shared.copy(id, &self.frames) } else { Vec::new() };
-        self.leave_engine(id, place + 1);
+        self.forward(id, self.clock.now, true);
         copies.into_iter().for_each(|copy| self.receive_or_forward(copy));
     }
 
@@ -252,9 +135,8 @@ impl Network {
     #[cold]
     pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32, neighbour: u32) {
         let (step, now) = (self.frames.steps[place as usize], self.clock.now);
-        self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, now) {
-            return;
+        if !self.links().passes_router(id, place) {
+            return self.drop_or_fragment(id, step, now);
         }
         match self.frames.resolve(neighbour, id, now) {
             HoldResult::GoesOn => self.leave_hold(id),
@@ -272,10 +154,8 @@ impl Network {
 
     /// Moves a packet from the mark on to the line behind it.
     pub(super) fn leave_hold(&mut self, id: u32) {
-        let packet = self.shared.datagrams.packet_mut(id);
-        packet.place += 1;
-        let place = packet.place;
-        self.forward(id, place, self.clock.now, true);
+        self.shared.datagrams.packet_mut(id).place += 1;
+        self.forward(id, self.clock.now, true);
     }
 
     /// Sends a request for the address of a neighbour.
@@ -341,7 +221,10 @@ impl Network {
         let sender = self.number_of_control(self.frames.icmp.ways.len() + said.kind() as usize);
         let packet = self.shared.create_control(&said, sender, &mut self.frames, self.clock.now);
         match said.is_from_host(&self.frames) {
-            true => self.send_from_nic(packet, None),
+            true => {
+                let progress = self.links().emit_slow_path(packet, None);
+                self.proceed(packet, progress, false);
+            }
             false => self.receive_or_forward(packet),
         }
     }
@@ -355,7 +238,7 @@ impl Network {
     }
 
     /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
-    pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
+    pub(crate) fn take_control(&mut self, datagram: u32, direction: u32) {
         let (direction, now) = (direction as usize, self.clock.now);
         let [arp, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
         if direction < arp {

@@ -66,8 +66,8 @@ impl SendContext {
 
 /// Reason why the send loop of an act stops.
 enum LoopBreak {
-    /// A packet was handed to the next step ahead of time (lookahead): packet number, step, and instant of arrival.
-    DeliveredAhead(u32, u32, u64),
+    /// A packet was handed to the next step ahead of time (lookahead): packet number, and instant of arrival.
+    DeliveredAhead(u32, u64),
     /// The formed segment must take the slow path into the NIC, or wait for it.
     Formed,
     /// A segment outside a segment burst is formed and may be sent; true if its data was sent before.
@@ -92,9 +92,7 @@ impl Egress<'_> {
         events: &mut EventQueue,
     ) -> Option<LoopBreak> {
         match self.send(id, whole, shared, events, SenderRef::Endpoint(states)) {
-            FastPathResult::ArrivesAt(at) if at <= self.last => {
-                Some(LoopBreak::DeliveredAhead(id, self.route.first + 1, at))
-            }
+            FastPathResult::ArrivesAt(at) if at <= self.last => Some(LoopBreak::DeliveredAhead(id, at)),
             FastPathResult::NeedsSlowPath => {
                 shared.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
                 *ready_segment = id;
@@ -116,7 +114,8 @@ impl Network {
         loop {
             let pause = match self.run_send_loop(&mut act) {
                 LoopBreak::Write => {
-                    self.hosts.endpoints[endpoint].next_write(endpoint, &mut self.clock);
+                    let wake = self.hosts.endpoints[endpoint].next_write(endpoint, &self.clock);
+                    self.clock.schedule(wake);
                     act.write_begun = true;
                     continue;
                 }
@@ -192,8 +191,8 @@ impl Network {
     /// segment to the NIC on the slow path. Returns false if the segment has to wait.
     #[inline(always)]
     fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {
-        if let LoopBreak::DeliveredAhead(id, place, at) = pause {
-            self.forward(id, place, at, false);
+        if let LoopBreak::DeliveredAhead(id, at) = pause {
+            self.forward(id, at, false);
             return true;
         }
         self.enqueue_formed_segment(this)
@@ -205,7 +204,7 @@ impl Network {
         let ready_packet = self.hosts.endpoints[this.endpoint].ready_packet(&self.shared.datagrams);
         let enters = self.enter_nic_or_wait_with(this.sender, ready_packet);
         if enters {
-            self.on_segment_in_nic(this.endpoint);
+            self.hosts.on_segment_in_nic(this.endpoint, &mut self.shared, self.clock.now);
         } else {
             self.hosts.endpoints[this.endpoint].busy = true;
         }

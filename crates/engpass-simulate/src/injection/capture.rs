@@ -36,7 +36,7 @@ impl InjectedNetwork {
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn end_capture(&mut self, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
-        self.network.advance_all(self.reached);
+        self.network.cells.advance_all(self.reached, &mut self.network.shared);
         self.network.shared.deliver_records(self.reached, capture)
     }
 }

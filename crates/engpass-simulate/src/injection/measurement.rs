@@ -5,7 +5,7 @@ use engpass_outcome::FlowOutcome;
 use serde::Serialize;
 
 use super::{DeliveryReport, FOREVER, InjectedNetwork};
-use crate::{SimError, SimOutcome};
+use crate::{Network, SimError, SimOutcome};
 
 /// Kind of traffic of injected flows in an outcome.
 const KIND: &str = "outside";
@@ -94,17 +94,18 @@ impl InjectedNetwork {
 
     /// Returns the counters of all lines up to now. Later injections come after this instant.
     pub fn seen(&mut self) -> Vec<LineStats> {
+        let Network { cells, shared, hosts, .. } = &mut self.network;
         if self.inputs.front().is_none_or(|input| input.at > self.reached) {
-            self.network.advance_all(self.reached);
+            cells.advance_all(self.reached, shared);
             self.earliest = self.earliest.max(self.reached + 1);
         } else if let Some(before) = self.reached.checked_sub(1) {
             // Packets injected for this instant have not entered yet.
-            self.network.advance_all(before);
+            cells.advance_all(before, shared);
         }
-        self.network.shared.post_until(self.reached);
-        let ports = 0..self.network.hosts.nics.len();
+        shared.post_until(self.reached);
+        let ports = 0..hosts.nics.len();
         let circuits: Vec<_> =
-            ports.map(|port| self.network.backlog_before_circuits(port, self.reached)).collect();
+            ports.map(|port| cells.backlog_before_circuits(port, self.reached, shared)).collect();
         let network = &self.network;
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];

@@ -82,7 +82,7 @@ impl Network {
 
     /// Ends the measurement window at `end`. Everything at `end` must have happened.
     pub(super) fn close_window(&mut self, end: u64) {
-        self.advance_all(end);
+        self.cells.advance_all(end, &mut self.shared);
         self.shared.post_until(end);
         self.shared.set_window(Window { end, ..self.shared.window });
         self.shared.count_open_losses();

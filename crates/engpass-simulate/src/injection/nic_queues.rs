@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use engpass_frames::Frames;
-use engpass_ledger::{SenderState, Trail};
+use engpass_ledger::SenderState;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::{Groups, Packet, Transport};
-use crate::packet_store::{Datagram, Destination};
+use crate::packet_store::Datagram;
 use crate::ready_packet::{EgressPath, ReadyPacket};
 use crate::shared_state::SharedState;
 
@@ -182,19 +182,12 @@ impl InjectedSenders {
             bytes: (payload - header) as u32,
             fragments,
             train,
-            resent: false,
-            paths_differ: false,
-            arrived: 0,
-            sent: false,
-            to: Destination::SOCKET,
             counted: payload > header,
             header: header as u32,
             begun: since,
-            lost: false,
             refs: 1,
-            refused: 0,
-            trail: Trail::default(),
             tracked_per_hop: true,
+            ..Datagram::default()
         };
         let datagram = shared.begin_datagram(datagram.tracked_per_hop, datagram);
         let flow = self.number_of(sender as u32, packet.transport);
