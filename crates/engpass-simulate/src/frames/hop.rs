@@ -151,7 +151,6 @@ impl Network {
         if let Some((id, progress)) = sent {
             self.proceed(id, progress, true);
         }
-        self.links().drop_discarded(port);
     }
 }
 
@@ -393,7 +392,10 @@ impl Links<'_> {
         let number = this.port as usize;
         let (next, again) = this.serve(clock.now, dropped, &shared.window);
         let again = again.map(|again| (again, number, Event::Dequeue(port)));
-        let Some((chosen, sent)) = next else { return (again, None) };
+        let Some((chosen, sent)) = next else {
+            self.drop_discarded(port);
+            return (again, None);
+        };
         if sent.transmission.held > 0 && !this.posts_each_packet {
             shared.ledger.held(number, &sent.transmission, this.totals.idle);
         }
@@ -405,6 +407,7 @@ impl Links<'_> {
         let place = packet.place;
         let last = self.delivers_ahead_until(place);
         let progress = self.transmit((chosen.id, chosen.bytes), place, &sent, last);
+        self.drop_discarded(port);
         (again, Some((chosen.id, progress)))
     }
 }
