@@ -14,6 +14,12 @@ def limiting_kind(limit: FlowOutcome | None) -> BottleneckKind:
     return "unknown" if limit is None or limit.bottleneck is None else limit.bottleneck.kind
 
 
+def is_limited_by(limit: FlowOutcome, kind: BottleneckKind, name: str) -> bool:
+    """True if the bottleneck is of this kind and belongs to the part of the testbed with this name."""
+    found = limit.bottleneck
+    return found is not None and (found.kind, found.name) == (kind, name)
+
+
 def limits_sender(limit: FlowOutcome | None) -> bool:
     """True if the bottleneck is in the sending host: CPU, memory, bus, or CPU and memory together."""
     return limiting_kind(limit).startswith(_SENDING)

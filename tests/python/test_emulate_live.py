@@ -412,3 +412,37 @@ def test_emulated_flow_has_its_outage_and_the_line_that_was_down(cli: Cli, tmp_p
     assert found.longest_s == pytest.approx(wanted.longest_s, abs=0.1)
     assert found.lost == pytest.approx(wanted.lost, abs=50)
     assert "at `a -> b` (line down)" in known(emulated_.flows["t"].summary)
+
+
+TRANSFER = """\
+name = "transfer"
+[host.a]
+[host.b]
+[router.r]
+queue = { drop-tail = { limit = "6 packets" } }
+[link.x]
+ends = ["a", "r"]
+medium = "ethernet-100"
+[link.y]
+ends = ["r", "b"]
+medium = "ethernet-10"
+delay = "20 ms"
+[traffic.t]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "14480 B"
+count = 2
+[run]
+duration = "3 s"
+"""
+
+
+def test_retransmissions_after_the_last_write_of_a_transfer_count(cli: Cli, tmp_path: Path) -> None:
+    """The send buffer takes all data before the first segment is lost in the queue of six packets."""
+    (tmp_path / "transfer.toml").write_text(TRANSFER)
+    said = cli("run", "transfer.toml", "--engine", "emulate", "--json", "--limit", "1 s")
+    flow = outcomes.read(said.stdout).flows["t"]
+    assert known(flow.transfer).received_bytes == 2 * 14480
+    lost = known(flow.datagrams).lost
+    assert known(known(flow.tcp).retransmitted_segments) >= lost > 0

@@ -496,7 +496,7 @@ pub(crate) struct Granted {
 pub(crate) struct TcpEdges {
     /// Reading when the window opened.
     pub(crate) open: Option<TcpInfo>,
-    /// Reading when the window closed.
+    /// Reading when the window closed; of the sender of a whole transfer, when its data had been acknowledged.
     pub(crate) close: Option<TcpInfo>,
     /// Reading after the last data.
     pub(crate) end: Option<TcpInfo>,

@@ -39,7 +39,7 @@ from engpass.advice.base import Candidate, Cost, Kind, Proposal
 from engpass.environment import cores
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench
-from engpass.explain.service import LEAST, Needs, Served
+from engpass.explain.service import LEAST, MUCH, Needs, Served
 from engpass.jsondata import Json
 from engpass.results.samples import DELAY_P50, DELAY_P99, GOODPUT, LOSS
 from engpass.types.outcome import FlowOutcome
@@ -98,6 +98,11 @@ class Effect(msgspec.Struct, frozen=True):
     def harmed(self) -> bool:
         """True if a figure gets notably worse and does not meet the needs of the flow."""
         return self.needs.harmed(self.before, self.after)
+
+    @property
+    def given(self) -> float:
+        """Goodput that the flow gives up, in bit/s; negative if it gains."""
+        return self.before.goodput - self.after.goodput
 
     @property
     def cost(self) -> float:
@@ -174,9 +179,20 @@ class Change(msgspec.Struct, frozen=True):
         return round(math.fsum(other.cost for other in self.others), 2)
 
     @property
+    def harms(self) -> list[str]:
+        """The flows that the change harms, the explained one included.
+
+        Besides those that miss their needs, these are flows that lose much more goodput than all flows gain:
+        a flow above its fair share gives back without harm what others then get, but not what nobody gets.
+        """
+        effects = (self.own, *self.others)
+        gained = math.fsum(max(0.0, -effect.given) for effect in effects)
+        return [one.flow for one in effects if one.harmed or one.given - gained > MUCH * one.before.goodput]
+
+    @property
     def trades(self) -> bool:
         """True if the change harms any flow, the explained one included."""
-        return any(effect.harmed for effect in (self.own, *self.others))
+        return bool(self.harms)
 
     @property
     def text(self) -> str:
@@ -200,7 +216,7 @@ class Change(msgspec.Struct, frozen=True):
             "before_bit_per_s": self.before,
             "after_bit_per_s": self.after,
             "flows": {effect.flow: effect.to_json() for effect in (self.own, *self.others)},
-            "harms": [effect.flow for effect in (self.own, *self.others) if effect.harmed],
+            "harms": self.harms,
         }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from engpass.explain.point_facts import Situation
+from engpass.limiter import is_limited_by
 from engpass.settings import Path
 
 WORK = {
@@ -26,8 +27,12 @@ LEAST = 0.005
 
 
 def holds_back(at: Situation, router: str) -> bool:
-    """Whether a line of the flow behind this router waits for packets from it."""
-    return at.idle("upstream") >= LEAST and any(hop.start == router for hop in at.hops)
+    """Whether the router limits the flow, or a line of the flow behind it waits for packets from it.
+
+    A line behind a router that limits TCP waits for the windows of the sender, not for the router.
+    """
+    waits = at.idle("upstream") >= LEAST and any(hop.start == router for hop in at.hops)
+    return waits or is_limited_by(at.limited, "router", router)
 
 
 class Engine(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Advice: a faster line in place of a full one, or of a line before it from which too little arrives."""
+"""Advice: a faster line, token bucket or router in place of one that holds back data or acknowledgements."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from engpass.advice import engines, ports
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.bottleneck import DAMAGED
 from engpass.explain.point_facts import INPUT_FULL, Hop, Situation
+from engpass.limiter import is_limited_by
 from engpass.settings import Path, join
 
 NEARLY_FULL = 0.02
@@ -21,9 +22,11 @@ less evidence, because it is simulated.
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Propose faster media of the same family, higher rates, lines without bit errors, or faster routers."""
-    for hop in at.hops:
+    for hop in (*at.hops, *at.back):
         if _holds_back(at, hop):
             yield from _faster(at, hop)
+        if is_limited_by(at.limited, "token-bucket", hop.link):
+            yield from _more_tokens(at, hop)
         if any(drop.cause == DAMAGED and hop.is_at(drop.place) for drop in at.own_drops):
             words, path = f"make link `{hop.link}` free of errors", ("link", hop.link, "loss")
             yield Proposal.one("line", Cost.HARDWARE, words, (path, "0 %"))
@@ -44,12 +47,21 @@ def _faster_engine(at: Situation, engine: engines.Engine) -> Iterator[Proposal]:
 
 
 def _holds_back(at: Situation, hop: Hop) -> bool:
-    if hop.books is not None and hop.books.idle < NEARLY_FULL:
+    forward = hop in at.hops
+    if hop.idle < NEARLY_FULL and (forward or at.tcp):
         return True
+    if not forward:
+        return is_limited_by(at.limited, "acknowledgements", hop.link)
     if at.idle("upstream") >= engines.LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
         return True
-    found = at.limited.bottleneck
-    return found is not None and (found.kind, found.name) == ("link", hop.link)
+    return is_limited_by(at.limited, "link", hop.link)
+
+
+def _more_tokens(at: Situation, hop: Hop) -> Iterator[Proposal]:
+    """Propose a higher rate of a token bucket: like a faster line, an agreed rate is bought."""
+    path = ports.queue(at, hop.start, hop.end).path
+    words = f"let the token bucket of `{hop.start}` towards `{hop.end}` pass {{}}"
+    yield from doubling(at, "line", Cost.HARDWARE, (*path, "token-bucket", "rate"), words, steps=3)
 
 
 def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:

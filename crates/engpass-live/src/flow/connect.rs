@@ -34,11 +34,9 @@ pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket
         if spec.udp { own.connect(&to.into()) } else { own.connect_timeout(&to.into(), CONNECTING) };
     connected.map_err(|error| {
         if error.kind() == ErrorKind::TimedOut {
-            return ProtocolError::new(
-                Code::Unreachable,
-                format!("connect to {to}: nothing came back within {} s", CONNECTING.as_secs()),
-                "check addresses, routes and firewalls between the two hosts",
-            );
+            let cause = format!("connect to {to}: nothing came back within {} s", CONNECTING.as_secs());
+            let help = "check addresses, routes and firewalls between the two hosts";
+            return unanswered(Code::Unreachable, cause, help, stream);
         }
         ProtocolError::system(&format!("connect to {to}"), &error)
     })?;
@@ -48,6 +46,19 @@ pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket
     talk.ask(Kind::Confirm, nonce, answer.nonce, Kind::Ready)?;
     socket::set_timeouts(&own)?;
     Ok(own)
+}
+
+/// Returns the error of a stream whose handshake fails. The peer has answered the first stream before the others connect, so that it is there.
+fn unanswered(code: Code, cause: String, help: &str, stream: u16) -> ProtocolError {
+    if stream == 0 {
+        return ProtocolError::new(code, cause, help);
+    }
+    let cause = format!("{cause} on stream {stream}, but the peer answered on stream 0");
+    ProtocolError::new(
+        code,
+        cause,
+        "the path probably loses too many packets: lower its loss, or use fewer `streams`",
+    )
 }
 
 /// Opens a socket that sends to a multicast group. Each receiver has already proved the token over a connection of its own.
@@ -113,10 +124,11 @@ impl Handshake<'_> {
                 "check whether another program or a proxy answers there; if not, set `address` of that host to the address of its agent",
             )
         } else {
-            ProtocolError::new(
+            unanswered(
                 Code::NoAnswer,
                 format!("no agent answers at {to}"),
                 "check whether a firewall between the two hosts drops packets to ports other than ssh's, and whether that address belongs to the peer: `address` of its host sets another one",
+                self.stream,
             )
         })
     }
@@ -130,13 +142,41 @@ impl Handshake<'_> {
                 "check whether the agent there still runs, and whether a firewall rejects its ports",
             ),
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-                ProtocolError::new(
+                // The listening side also closes connections whose handshake takes too long.
+                let why =
+                    if self.stream == 0 { ": it does not expect connections from this host" } else { "" };
+                unanswered(
                     Code::WrongPeer,
-                    format!("{to} closed the connection: it does not expect connections from this host"),
+                    format!("{to} closed the connection{why}"),
                     "the peer sees packets of this host from an unknown address: set `address` of this host to the one that the peer sees",
+                    self.stream,
                 )
             }
             _ => ProtocolError::system(&format!("talk to {to}"), error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use serde_json::json;
+
+    use super::super::spec::tests::spec;
+    use super::*;
+
+    #[test]
+    fn silence_after_the_first_stream_is_told_as_loss() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is available");
+        let to = listener.local_addr().expect("the socket is bound");
+        let spec = spec(json!({ "to": [to] })).expect("the specification is valid");
+        for (stream, lost) in [(0, false), (7, true)] {
+            // The kernel accepts the connection, and no agent answers.
+            let problem = connect(&spec, stream, to).expect_err("nobody answers");
+            assert_eq!(problem.code, Code::NoAnswer);
+            assert_eq!(problem.help.contains("loses too many packets"), lost, "{problem:?}");
+            assert_eq!(problem.cause.contains("on stream 7"), lost, "{problem:?}");
         }
     }
 }

@@ -197,6 +197,24 @@ impl Window {
         }
     }
 
+    /// Reads the kernel's counters at the closing edge again, while time, bytes and CPU stay those of the edge. Returns whether the peer has acknowledged
+    /// everything, or the connection is closed.
+    pub(crate) fn recount(&mut self, socket: &Socket) -> bool {
+        let Some(close) = &mut self.edges[1] else { return true };
+        close.tcp = TcpInfo::of(socket).or(close.tcp);
+        let subflows = subflow::of(socket);
+        let is_done = if subflows.is_empty() {
+            close.tcp.is_none_or(TcpInfo::is_acknowledged)
+        } else {
+            subflows.iter().all(Subflow::is_acknowledged)
+        };
+        // A closed connection has no subflows left: their last reading counts.
+        if !subflows.is_empty() {
+            close.subflows = subflows;
+        }
+        is_done
+    }
+
     /// Closes an open window now.
     pub(crate) fn close_now(&mut self, meter: &Meter, socket: &Socket) {
         self.close(clock::now(), meter, socket);

@@ -23,6 +23,13 @@ pub(crate) struct Subflow {
     info: TcpInfo,
 }
 
+impl Subflow {
+    /// Returns whether the peer has acknowledged everything that was sent over the subflow.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.info.is_acknowledged()
+    }
+}
+
 /// Returns the current subflows of a socket; empty if it does not use MPTCP or has fallen back to TCP.
 pub(crate) fn of(socket: &impl AsRawFd) -> Vec<Subflow> {
     let addresses = told(socket, option::MPTCP_SUBFLOW_ADDRS, ADDRESSES).unwrap_or_default();

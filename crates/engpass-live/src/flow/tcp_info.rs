@@ -110,6 +110,13 @@ impl TcpInfo {
         self.at(*offset, *width)
     }
 
+    /// Returns whether the peer has acknowledged everything that was written, or the connection is closed (`TCP_CLOSE` of `net/tcp_states.h`).
+    pub(crate) fn is_acknowledged(self) -> bool {
+        const CLOSED: u64 = 7;
+        let left = |name| self.get(name).unwrap_or(0);
+        self.get("state") == Some(CLOSED) || (left("unacked") == 0 && left("notsent_bytes") == 0)
+    }
+
     /// Returns all fields that this kernel reports.
     pub(crate) fn to_json(self) -> Value {
         let field = |(name, offset, width): &(&str, usize, usize)| {
