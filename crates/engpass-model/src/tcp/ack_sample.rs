@@ -62,31 +62,36 @@ pub(super) struct AckSample {
     pub(super) answers: Option<OriginalFilter>,
 }
 
-/// RFC 8985 section 6.2 step 2: the acknowledgment of a retransmitted segment may be for the original. It is, if it comes within the minimum round trip.
+/// RFC 8985 section 6.2 step 2: the acknowledgment of a retransmitted segment may be for the original. It is, if it comes within the minimum round trip, or
+/// echoes a timestamp from before the retransmission.
 ///
-/// As in Linux (`tcp_rack_advance`), TSecr does not count: a receiver with a hole echoes the segment before the hole (RFC 7323 section 4.3), also when it
-/// reports a tail loss probe behind the hole.
+/// As in Linux (`tcp_skb_spurious_retrans`), TSecr counts for what is acknowledged in order only: a receiver with a hole echoes the segment before the hole
+/// (RFC 7323 section 4.3), also when it reports a tail loss probe behind the hole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OriginalFilter {
     pub(super) now: Time,
+    /// TSecr, rounded down to the tick of the timestamp clock.
+    pub(super) echo: Option<Time>,
+    pub(super) tick: Time,
     pub(super) minimum_rtt: Time,
 }
 
 impl OriginalFilter {
-    fn original(&self, sent: Time) -> bool {
+    fn original(&self, sent: Time, in_order: bool) -> bool {
         self.now.saturating_sub(sent) < self.minimum_rtt
+            || in_order && self.echo.is_some_and(|echo| echo + self.tick <= sent)
     }
 }
 
 impl AckSample {
-    /// Records that a segment was delivered that was last sent at `at`, and more than once if `ambiguous`.
-    pub(super) fn note(&mut self, at: Time, end: u64, ambiguous: bool, rate: RateSnapshot) {
+    /// Records that a segment was delivered that was last sent at `at`, and more than once if `ambiguous`. It is acknowledged `in_order`, or SACKed.
+    pub(super) fn note(&mut self, at: Time, end: u64, ambiguous: bool, in_order: bool, rate: RateSnapshot) {
         if end > self.highest {
             self.highest = end;
         } else if end < self.highest && !ambiguous {
             self.reordered = true;
         }
-        if ambiguous && self.answers.is_some_and(|answers| answers.original(at)) {
+        if ambiguous && self.answers.is_some_and(|answers| answers.original(at, in_order)) {
             return;
         }
         self.last_at = Some(at);

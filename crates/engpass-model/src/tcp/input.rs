@@ -119,7 +119,7 @@ impl Connection {
         if segment.ack < self.board.una() {
             return;
         }
-        let mut progress = self.new_ack_sample(now);
+        let mut progress = self.new_ack_sample(now, segment);
         let (before, outstanding) = (self.in_flight(), self.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack() {
@@ -286,8 +286,14 @@ impl Connection {
         self.update_reordering_timer();
     }
 
-    fn new_ack_sample(&self, now: Time) -> AckSample {
-        let answers = OriginalFilter { now, minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO) };
+    fn new_ack_sample(&self, now: Time, segment: &Segment) -> AckSample {
+        let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps());
+        let answers = OriginalFilter {
+            now,
+            echo,
+            tick: self.p.timestamp_tick,
+            minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
+        };
         AckSample {
             highest: self.recovery.rack().map_or(0, |rack| rack.highest),
             answers: (self.p.recovery == RecoveryKind::RackTlp).then_some(answers),

@@ -324,7 +324,7 @@ impl Scoreboard {
     pub(super) fn acknowledge(&mut self, una: u64, progress: &mut AckSample) {
         progress.acked = una - self.una;
         let (taken, sample) = self.remove_below(una, |board, record, index| {
-            progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
+            progress.note(record.at, record.end(), record.is(AMBIGUOUS), true, board.rate(index));
         });
         progress.delivered += taken;
         progress.sample = sample;
@@ -333,7 +333,7 @@ impl Scoreboard {
     /// Marks the records that the blocks report.
     pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut AckSample) {
         let (sacked, sample) = self.mark_sacked(blocks, |board, record, index| {
-            progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
+            progress.note(record.at, record.end(), record.is(AMBIGUOUS), false, board.rate(index));
         });
         progress.sacked += sacked;
         progress.delivered += sacked;

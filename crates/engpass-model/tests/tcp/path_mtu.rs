@@ -380,9 +380,9 @@ fn timeout_is_not_undone_after_a_path_mtu_signal() {
             if signals {
                 script.run("1400 too-big 1 552\n1400 > . 1:501\n1400 > . 501:1001");
             }
-            // The original has arrived, within a round trip of the retransmission.
-            let rest = if signals { "1401 > . 1001:1501\n1401 > . 1501:2001" } else { "1401 quiet" };
-            script.run(&format!("1401 < . 1:1 ack 1001 ts 1401-100\n{rest}"));
+            // The original has arrived.
+            let rest = if signals { "1500 > . 1001:1501\n1500 > . 1501:2001" } else { "1500 quiet" };
+            script.run(&format!("1500 < . 1:1 ack 1001 ts 1500-100\n{rest}"));
             assert_eq!(script.end.stats().spurious, u64::from(!signals), "{recovery:?}");
         }
     }
