@@ -183,6 +183,14 @@ def test_change_is_relative_to_the_first_run(one: float, other: float, said: str
     assert not any("±" in note for note in table.all_notes)
 
 
+def test_scatter_of_rounding_has_no_interval() -> None:
+    runs = [repeats(1e6, 1e6 * (1 + 1e-9)), repeats(2e6, 2e6)]
+    document = view([Compared("a", "x"), Compared("b", "y")], [], compare(runs, [GOODPUT]))
+    (table,) = [block for block in document.blocks if isinstance(block, Table)]
+    assert not any("±" in note for note in table.all_notes)
+    assert "+100.0 %" in map(cell_text, table.rows[0])
+
+
 def test_table_shows_the_interval_of_a_change_of_random_results() -> None:
     runs = [repeats(9.9e6, 10e6, 10.1e6), repeats(19.9e6, 20e6, 20.1e6)]
     document = view([Compared("a", "x"), Compared("b", "y")], [], compare(runs, [GOODPUT]))
@@ -224,6 +232,15 @@ def test_a_run_names_a_result_that_others_lack() -> None:
         "run a: x; 2 results that not all runs have, such as `g` at `v`, simulate",
         "run b: y; 1 result that not all runs have, that of `f` at `w`, simulate",
     ]
+
+
+def test_values_that_one_run_sweeps_have_their_unit(program: Program, testbed_file: Path) -> None:
+    text = testbed_file.read_text()
+    for most in ("4 kB", "5 kB"):
+        testbed_file.write_text(text.replace('to = "4 kB"', f'to = "{most}"'))
+        program("run", testbed_file.name, "--engine", "limit", "--variant", "plain")
+    for runs in (ids(program), ids(program)[::-1]):
+        assert "`stream` at `plain`, traffic.stream.message = 5 kB, limit" in program("compare", *runs).stdout
 
 
 def test_results_of_one_run_only_are_counted_and_not_compared() -> None:

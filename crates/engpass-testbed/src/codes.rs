@@ -45,7 +45,6 @@ pub const CODES: &[(&str, &str)] = &[
     ("short-burst", "a token bucket that drops packets as long as the MTU"),
     ("all-lost", "a link that loses every packet"),
     ("no-marks", "a congestion control that needs ECN, without ECN"),
-    ("inexact-marks", "a congestion control that counts ECN marks, with a receiver that repeats them"),
     ("large-mss", "a TCP segment size above what the path carries"),
     ("late-discard", "a discard threshold with less room above it than one packet needs"),
     ("not-atm", "cells where there is no ATM"),

@@ -83,7 +83,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Warns about each connection whose congestion control lives on exact marks while an end does not agree to ECN, or does not echo marks exactly.
+    /// Warns about each connection whose congestion control lives on exact marks while an end does not agree to ECN.
     fn exact_marks_without_ecn(&mut self, flows: &[FlowPath]) {
         let mut found: BTreeMap<Vec<&str>, (Vec<String>, &str, &'static str)> = BTreeMap::new();
         for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
@@ -93,24 +93,14 @@ impl Resolver<'_> {
                 Some((host, own.over(&config.as_ref()?.tcp)))
             };
             let (Some(sender), Some(receiver)) = (end(flow.from), end(flow.to)) else { continue };
-            let [opening, answering] = [&sender, &receiver].map(|end| end.1.resolve(flow.path_mtu));
-            let congestion = opening.congestion;
+            let congestion = sender.1.resolve(flow.path_mtu).congestion;
             if !congestion.config().wants_exact_marks() {
                 continue;
             }
-            let agreed = [opening.ecn, answering.accepts_ecn];
-            if agreed == [true; 2] && !answering.congestion.config().wants_exact_marks() {
-                let (host, congestion) = (receiver.0, congestion.kind());
-                let message = format!(
-                    "traffic `{name}` has `{congestion}`, but `{host}` echoes each mark until the window is reduced (RFC 3168): the sender counts more marks than there are"
-                );
-                let help = format!("set `tcp.congestion = \"{congestion}\"` at `{host}`, too");
-                let warning =
-                    Diagnostic::warning("inexact-marks", message).help(help).only_if_at_every_point("");
-                self.checker.report(&["traffic", name], warning);
-            }
-            for ((host, tcp), agrees) in [sender, receiver].into_iter().zip(agreed) {
-                if agrees {
+            for (host, tcp) in [sender, receiver] {
+                let end = tcp.resolve(flow.path_mtu);
+                // The handshake asks for exact marks: an end without them does not agree.
+                if end.ecn && end.congestion.config().wants_exact_marks() {
                     continue;
                 }
                 let path = match (tcp.ecn, own.ecn, own.congestion.is_some()) {
@@ -131,7 +121,9 @@ impl Resolver<'_> {
             let message = format!(
                 "traffic `{name}` has `{congestion}`, but {who} {verb} not agree to ECN: nothing is marked, and losses halve the window as with Reno"
             );
-            let help = format!("set `tcp.ecn = true` at {who}, or choose another congestion control");
+            let help = format!(
+                "set `tcp.congestion = \"{congestion}\"` and `tcp.ecn = true` at {who}, or choose another congestion control"
+            );
             let warning = Diagnostic::warning("no-marks", message).help(help).only_if_at_every_point("");
             self.checker.report(&path, warning);
         }

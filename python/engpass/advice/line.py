@@ -25,7 +25,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     for hop in (*at.hops, *at.back):
         if _holds_back(at, hop):
             yield from _faster(at, hop)
-        if is_limited_by(at.limited, "token-bucket", hop.link):
+        if at.is_switch(hop.start) and is_limited_by(at.limited, "token-bucket", hop.link):
             yield from _more_tokens(at, hop)
         if any(drop.cause == DAMAGED and hop.is_at(drop.place) for drop in at.own_drops):
             words, path = f"make link `{hop.link}` free of errors", ("link", hop.link, "loss")

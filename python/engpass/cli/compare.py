@@ -44,11 +44,13 @@ def command(
         outcomes = [(outcome for _, outcome in opened.read_outcomes(record)) for record in records]
         signals = [signal for signal in SUMMARY if signal.better is not None]
         found = compare(outcomes, signals)
+    # Where runs write a value in different ways, the table shows the way of the first run.
+    axes = [axis for record in reversed(records) for axis in record.axes]
     compared = []
     for record in records:
         overrides = [f"{path} = {value}" for path, value in record.overrides]
         compared.append(Compared(record.id, ", ".join([record.source, *overrides])))
-    document = view(compared, records[0].axes, found, whole=whole or as_json)
+    document = view(compared, axes, found, whole=whole or as_json)
     if as_json:
         console.line(to_json(document))
     else:

@@ -10,6 +10,7 @@ from engpass.campaign import Axis
 from engpass.formatting import count, listed
 from engpass.results.comparison import Comparison, Difference, Place
 from engpass.show.blocks import Amount, Cell, Change, Column, Document, Prose, Table
+from engpass.show.text import cell_text
 
 MOST = 40
 """Maximum number of rows of the table without `--all`."""
@@ -26,7 +27,7 @@ class Compared(msgspec.Struct, frozen=True):
 def view(
     runs: Sequence[Compared], axes: Sequence[Axis], found: Comparison, *, whole: bool = False
 ) -> Document:
-    """Show a comparison of runs. `axes` are those of the first run; `whole` lists all differences."""
+    """Show a comparison; `axes` are those of all runs, the first run's last; `whole` lists all changes."""
     # Places have swept values in base units; the table shows them as the file writes them.
     texts = {
         (axis.path, value.text if value.number is None else value.number): value.text
@@ -84,7 +85,7 @@ def _table(
     paths = list(dict.fromkeys(path for place in places for path, _ in place.swept))
     engines = len({place.engine for place in places}) > 1
     about = "change: relative to the first run"
-    if any(one.uncertainty for one in differences):
+    if any("±" in cell_text(_change(one)) for one in differences):
         about += "; ±: its 99.9 % confidence interval, and smaller changes count as chance"
     columns = [
         Column("Variant"),

@@ -55,8 +55,13 @@ impl Connection {
         // RFC 9293 section 3.7.1: without the option the segment size is 536.
         let offered = if syn.mss > 0 { u64::from(syn.mss) } else { 536 };
         let flags = syn.flags;
-        // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
-        let willing = self.p.ecn || self.p.accepts_ecn && !flags.has(Flags::ACK);
+        // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone. A SYN with ECT asks for exact marks (RFC 8257); as in Linux
+        // (`tcp_ecn_create_request`), only an end with such a congestion control agrees.
+        let willing = if syn.ect && !flags.has(Flags::ACK) {
+            self.p.ecn && self.p.derived().exact_marks
+        } else {
+            self.p.ecn || self.p.accepts_ecn && !flags.has(Flags::ACK)
+        };
         let ecn = willing && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK);
         self.agreed = NegotiatedOptions::default()
             .with_if(self.p.timestamps && syn.timestamps.is_some(), NegotiatedOptions::TIMESTAMPS)

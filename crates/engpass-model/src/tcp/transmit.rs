@@ -254,6 +254,7 @@ impl Connection {
                 .with_if(answer, Flags::ACK)
                 .with_if(ecn, Flags::ECE)
                 .with_if(ecn && !answer, Flags::CWR),
+            ect: ecn && self.p.derived().exact_marks,
             mss: u16::try_from(self.p.mss).unwrap_or(u16::MAX),
             window_scale: scaling.then(|| self.rx.wanted_scale(&self.p, self.window.mss())),
             sack_permitted: sack,

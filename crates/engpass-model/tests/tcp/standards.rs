@@ -550,8 +550,11 @@ fn ecn_echo_lasts_until_cwr_and_reduces_the_window_once() {
 /// RFC 3168 section 6.1.1.1: an end that accepts ECN answers ECE and CWR with ECE; only an end that has offered ECN may use it after such an answer.
 #[test]
 fn an_end_that_accepts_ecn_uses_it_only_if_its_peer_offers_it() {
+    let ect = "0 < S 0:0 win 65535 mss 1000 ECE CWR ECT\n0 > S. 0:0 ack 1";
     for (accepts_ecn, answer, data) in [(true, "ECE", "ECT"), (false, "noECE", "")] {
         let p = TcpParameters { accepts_ecn, ..plain() };
+        // Linux (`tcp_ecn_create_request`): a SYN with ECT asks for the exact marks of RFC 8257.
+        Script::new(&p, Role::Passive).run(&format!("{ect} noECE"));
         Script::new(&p, Role::Passive).run(&format!(
             "0 < S 0:0 win 65535 mss 1000 ECE CWR
              0 > S. 0:0 ack 1 {answer}
@@ -563,6 +566,9 @@ fn an_end_that_accepts_ecn_uses_it_only_if_its_peer_offers_it() {
         opener.run("0 > S 0:0 noECE\n100 < S. 0:0 ack 1 win 65535 mss 1000 ECE\n100 > . 1:1 ack 1");
         opener.run("200 < . 1:1001 ack 1 CE\n200 > . 1:1 ack 1001 noECE");
     }
+    let exact = TcpParameters { ecn: true, congestion: crate::delivery::congestion("dctcp"), ..plain() };
+    Script::new(&exact, Role::Passive).run(&format!("{ect} ECE ECT"));
+    Script::new(&exact, Role::Active).run("0 > S 0:0 ECE CWR ECT");
 }
 
 /// RFC 8257 section 3.2: when the mark changes, earlier segments are acknowledged immediately, with the old state.

@@ -344,7 +344,7 @@ impl Links<'_> {
         self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place))
     }
 
-    /// Drops a packet that a port has refused or discarded. Returns the event of the loss if it lies ahead of virtual time.
+    /// Drops a packet that a port has refused. Returns the event of the loss if it lies ahead of virtual time.
     #[inline(never)]
     fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) -> Option<NewEvent> {
         let place = |number| DropLocation::Queue(number, cause);
