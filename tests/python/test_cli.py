@@ -544,13 +544,13 @@ def test_show_delays_prints_one_way_quantiles(program: Program, testbed_file: Pa
     program("run", testbed_file.name, "--engine", "simulate", "--variant", "plain", *paced)
     shown = program("show", "--delays").stdout
     assert "Two hosts: delay" in shown
-    assert re.search(r"min ┃ +p50 ┃ +p90 ┃ +p99 ┃ +p99.9 ┃ +max ┃", shown)
+    assert re.search(r"min ┃ +mean ┃ +p50 ┃ +p90 ┃ +p99 ┃ +p99.9 ┃ +max ┃", shown)
     assert "round trip" not in shown, "only TCP measures them"
     # The delay is 20 us and 10 ns per byte at the sender, then 22 cells of 2.83 us on the line, and 1 us of
     # propagation.
     row = next(line for line in shown.splitlines() if "1 kB" in line)
     times = [float(text) for text in re.findall(r"([\d.]+) us", row)]
-    assert len(times) == 6
+    assert len(times) == 7
     assert all(abs(time / 93.3 - 1) < 0.005 for time in times)
     program("run", testbed_file.name, "--engine", "limit", "--fresh")
     assert "no point has delays" in program("show", "--delays").stdout

@@ -104,13 +104,14 @@ def test_run_points_convert_to_pandas_and_polars(testbed_file: Path) -> None:
     assert table.column_names == [
         "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
         "goodput_bit_per_s", "offered_bit_per_s", "loss", "sent_datagrams", "received_datagrams",
-        "lost_datagrams", "in_flight_datagrams", "delay_min_s", "delay_p50_s", "delay_p90_s", "delay_p99_s",
-        "delay_p999_s", "delay_max_s", "bound_bit_per_s", "idle_delay_s", "bottleneck", "next_bottleneck",
+        "lost_datagrams", "in_flight_datagrams", "delay_min_s", "delay_mean_s", "delay_p50_s",
+        "delay_p90_s", "delay_p99_s", "delay_p999_s", "delay_max_s",
+        "bound_bit_per_s", "idle_delay_s", "bottleneck", "next_bottleneck",
         "summary", "bound_bottleneck", "bound_summary", "next", "sentence", "efci_pdus",
         *(
             f"{delay}_delay_{quantile}_s"
             for delay in ("queueing", "message")
-            for quantile in ("min", "p50", "p90", "p99", "p999", "max")
+            for quantile in ("min", "mean", "p50", "p90", "p99", "p999", "max")
         ),
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()

@@ -181,7 +181,7 @@ def test_page_download_contains_every_outcome() -> None:
         "traffic.stream.message": "1000.0",
         "flow": "stream",
         "kind": "udp-stream",
-        **{f"delay_{figure}_s": "" for figure in ("min", "p50", "p90", "p99", "p999", "max")},
+        **{f"delay_{figure}_s": "" for figure in ("min", "mean", "p50", "p90", "p99", "p999", "max")},
         "goodput_bit_per_s": "",
         "offered_bit_per_s": str(outcomes[0].flows["stream"].offered_bit_per_s),
         "sent_datagrams": "",

@@ -16,7 +16,7 @@ from engpass.error import EngpassError
 from engpass.results import ledger, outcomes
 from engpass.results.upgrade import OldDrawing, drawing
 from engpass.store import Store
-from engpass.types.outcome import Outcome
+from engpass.types.outcome import Delays, Outcome
 from engpass.types.plan import Drawing
 
 DATA = Path(__file__).parents[1] / "data"
@@ -56,9 +56,9 @@ def old(**more: object) -> Outcome:
 
 
 def as_then(outcome: Outcome) -> Outcome:
-    """An outcome without the results that stored outcomes do not have: later delays, queues and loads."""
+    """An outcome without what stored outcomes do not have: later delays, means, queues and loads."""
     flows = {
-        name: replace(flow, delay_s=replace(flow.delay_s, queueing=None, message=None))
+        name: replace(flow, delay_s=Delays(network=replace(flow.delay_s.network, mean=None)))
         if flow.delay_s
         else flow
         for name, flow in outcome.flows.items()
