@@ -146,7 +146,7 @@ pub(super) enum CpuTask {
     Input(u32),
 }
 
-/// What hosts see, and do not change, while they receive.
+/// The state that hosts read, but do not change, while they receive.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) now: u64,
@@ -417,7 +417,7 @@ impl Hosts {
                 HostStep::Sends(endpoint)
             }
             CpuTask::Output(endpoint) if self.endpoints[endpoint].ready_segment == NOTHING => {
-                // There is nothing to send any more.
+                // No segment is left to send.
                 self.endpoints[endpoint].busy = false;
                 HostStep::Sends(endpoint)
             }

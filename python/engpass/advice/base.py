@@ -43,7 +43,7 @@ class Proposal(msgspec.Struct, frozen=True):
     patience: int = PATIENCE
     """Steps in a row without gain after which the search ends."""
     shortlist: int | None = None
-    """Number of steps to simulate: those for which `limit` gives all flows together most, and more than now.
+    """Number of steps to simulate: those with the highest limit of all flows together above the present one.
 
     Without it all steps are simulated.
     """

@@ -44,7 +44,7 @@ def command(
         outcomes = [(outcome for _, outcome in opened.read_outcomes(record)) for record in records]
         signals = [signal for signal in SUMMARY if signal.better is not None]
         found = compare(outcomes, signals)
-    # Where runs write a value in different ways, the table shows the way of the first run.
+    # The last axis gives the text of a value: the first run's, if it has the value.
     axes = [axis for record in reversed(records) for axis in record.axes]
     compared = []
     for record in records:

@@ -108,7 +108,7 @@ class TrialRunner:
 
         For a group it is the receiver with the lowest bound. `None` if the limit engine gives none, if the
         stream's own application sets it, or if the stream sends in a part of the trial only: the bound is a
-        mean over all of it.
+        mean over the whole trial.
         """
         if self._flow.start_ns or self._flow.stop_ns is not None:
             return None

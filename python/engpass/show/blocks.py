@@ -27,7 +27,7 @@ class Change(msgspec.Struct, frozen=True):
 
     share: float
     half_interval: float | None = None
-    """Half the width of the confidence interval of the share; `None` if it is not known."""
+    """Half the width of the confidence interval of the share; `None` if it is unknown or negligible."""
 
 
 class Marked(msgspec.Struct, frozen=True):

@@ -8,9 +8,6 @@ from engpass.show.blocks import Amount, Cell, Change, Lines, Marked
 _TENFOLD = 10.0
 """A value that has grown by this factor has the factor as its change."""
 
-_NEGLIGIBLE = 0.00005
-"""Half a confidence interval below this share is not shown: repeats that are equal but for rounding."""
-
 
 def cell_text(cell: Cell) -> str:
     """A cell as text: an amount in the unit that suits it, nothing for `None`."""
@@ -33,8 +30,8 @@ def cell_text(cell: Cell) -> str:
 
 def _change(change: Change) -> str:
     """A change as text, with its interval: a percentage, or a factor from ten times on."""
-    half = change.half_interval or 0.0
+    half = change.half_interval
     if change.share + 1 >= _TENFOLD:
-        return f"{change.share + 1:,.0f}-fold" + (f" ±{half:,.1f}" if half >= _NEGLIGIBLE else "")
+        return f"{change.share + 1:,.0f}-fold" + ("" if half is None else f" ±{half:,.1f}")
     text = f"{change.share:+.1%}".replace("%", " %")
-    return text + (f" ±{percent(half)}" if half >= _NEGLIGIBLE else "")
+    return text + ("" if half is None else f" ±{percent(half)}")

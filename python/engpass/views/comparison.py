@@ -10,10 +10,12 @@ from engpass.campaign import Axis
 from engpass.formatting import count, listed
 from engpass.results.comparison import Comparison, Difference, Place
 from engpass.show.blocks import Amount, Cell, Change, Column, Document, Prose, Table
-from engpass.show.text import cell_text
 
 MOST = 40
 """Maximum number of rows of the table without `--all`."""
+
+_NEGLIGIBLE = 0.00005
+"""Half a confidence interval below this share is not shown: repeats that are equal but for rounding."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -85,7 +87,8 @@ def _table(
     paths = list(dict.fromkeys(path for place in places for path, _ in place.swept))
     engines = len({place.engine for place in places}) > 1
     about = "change: relative to the first run"
-    if any("±" in cell_text(_change(one)) for one in differences):
+    changes = [_change(one) for one in differences]
+    if any(isinstance(change, Change) and change.half_interval is not None for change in changes):
         about += "; ±: its 99.9 % confidence interval, and smaller changes count as chance"
     columns = [
         Column("Variant"),
@@ -98,7 +101,7 @@ def _table(
         Column(""),
     ]
     rows: list[list[Cell]] = []
-    for one in differences:
+    for one, change in zip(differences, changes, strict=True):
         swept = _swept(one.place, texts)
         values = [swept.get(path, "") for path in paths]
         unit = one.signal.unit
@@ -110,7 +113,7 @@ def _table(
                 *([one.place.engine] if engines else []),
                 one.signal.title,
                 *(None if mean is None else Amount(mean.value, unit) for mean in one.means),
-                _change(one),
+                change,
                 one.verdict,
             ]
         )
@@ -134,4 +137,5 @@ def _change(one: Difference) -> Cell:
     """The change from the first run; words if the first run has 0, nothing if a run lacks the signal."""
     if one.change is None:
         return None if one.pair is None else "from 0"
-    return Change(one.change, one.uncertainty)
+    half = one.uncertainty
+    return Change(one.change, None if half is None or half < _NEGLIGIBLE else half)

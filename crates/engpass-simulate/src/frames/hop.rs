@@ -18,7 +18,7 @@ use crate::packet_store::Destination;
 use crate::ready_packet::EgressPath;
 use crate::shared_state::SharedState;
 
-/// What has become of a packet at a step of its route.
+/// The result of one step of a packet's route.
 pub(crate) enum Progress {
     /// It reaches the next step at this instant, which may lie ahead of virtual time.
     Ahead(u64),
@@ -28,7 +28,7 @@ pub(crate) enum Progress {
     Stopped(u32, u64),
 }
 
-/// Links that carry frames, and what all parts of the network share: all that a packet changes on its way between nodes.
+/// The state that a packet changes between nodes: links with their routers, and counters, ledger and recordings of the whole network.
 pub(crate) struct Links<'a> {
     pub(crate) frames: &'a mut Frames,
     pub(crate) shared: &'a mut SharedState,
