@@ -13,6 +13,7 @@ from conftest import Cli
 from engpass.netlab import kernel
 from engpass.path import Asked, ideal_bit_per_s, largest, metrics
 from engpass.path.metrics import expected_bit_per_s, product_bytes
+from engpass.path.mtu import patient
 from engpass.path.sequence import faster_than_ideal
 
 
@@ -41,6 +42,23 @@ def test_correct_kernel_mtu_is_confirmed_by_few_probes() -> None:
     assert probes == [1200, 1492, 1493]
     assert largest(lambda probe: probe <= 68, 1500) == 68
     assert largest(lambda _: False, 1500) is None
+
+
+@pytest.mark.parametrize("lucky", [0, 1, 2, 5])
+def test_path_mtu_is_found_although_a_busy_receiver_listened_longer_at_first(lucky: int) -> None:
+    probes: list[tuple[int, int]] = []
+
+    def arrives(size: int, gap: int) -> bool:
+        probes.append((size, gap))
+        return size <= 1400 and (gap >= 100 or len(probes) <= lucky)
+
+    assert largest(patient(arrives, (10, 100, 600)), 9000, 1400) == 1400
+    # Only the probe that is too large may take the longest gap in vain.
+    assert {size for size, gap in probes if gap == 600} <= {1401}
+
+
+def test_path_mtu_below_the_base_is_found_over_a_long_delay() -> None:
+    assert largest(patient(lambda size, gap: size <= 600 and gap == 600, (10, 100, 600)), 1500) == 600
 
 
 def test_metrics_match_the_examples_of_rfc_6349() -> None:

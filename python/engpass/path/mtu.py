@@ -5,7 +5,7 @@ No ICMP message is needed: a probe that does not arrive counts as too large.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 BASE = 1200
 """Packet size in bytes that every path should carry (RFC 8899 section 5.1.2, BASE_PLPMTU): probed first."""
@@ -30,6 +30,26 @@ def largest(passes: Callable[[int], bool], most: int, hint: int | None = None) -
         size = _next(low, high, most, hint)
         low, high = (size, high) if passes(size) else (low, size)
     return low
+
+
+def patient(arrives: Callable[[int, int], bool], gaps: Sequence[int]) -> Callable[[int], bool]:
+    """A function for `largest` that sends lost probes again, with a longer gap between them.
+
+    `arrives` takes the size of a probe in bytes and the gap. The receiver listens as long as probes are sent,
+    so a gap can be too short for the delay of the path. All gaps are tried until a probe arrives. After that,
+    one longer gap: a busy receiver listens longer than it was asked to, which makes one gap seem enough.
+    """
+    left, tries = gaps, len(gaps)
+
+    def passes(size: int) -> bool:
+        nonlocal left, tries
+        for number, gap in enumerate(left[:tries]):
+            if arrives(size, gap):
+                left, tries = left[number:], 2
+                return True
+        return False
+
+    return passes
 
 
 def _next(low: int, high: int, most: int, hint: int | None) -> int:

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import msgspec
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from engpass.path.metrics import (
     metrics,
     product_bytes,
 )
-from engpass.path.mtu import BASE, largest
+from engpass.path.mtu import BASE, largest, patient
 from engpass.plan import point_plan
 from engpass.results.path import PathFound, Transfer
 from engpass.search.trial import SearchError
@@ -205,7 +206,6 @@ class _Path:
         self._flow, self._asked = flow, asked
         self._sender, self._receiver = flow.from_, flow.to[0]
         self._path_mtu: int | None = None
-        self._gap_ns = _PROBE_GAPS_NS[0]
         self.invalid = 0
         """Number of runs in which an emulated network was too late."""
 
@@ -275,11 +275,10 @@ class _Path:
     # Section 3.1
 
     def _mtu(self) -> int:
-        # The first probe also yields the kernel's path MTU, and a gap between probes that works.
-        if self._arrives(BASE):
-            found = largest(self._passes, max(self._interface_mtu(), BASE), self._path_mtu)
-        else:
-            found = largest(self._passes, BASE)
+        passes = cache(patient(self._arrives, _PROBE_GAPS_NS))
+        # The first probe also yields the kernel's path MTU.
+        passes(BASE)
+        found = largest(passes, max(self._interface_mtu(), BASE), self._path_mtu)
         if found is None:
             raise SearchError(
                 f"no datagram of `{self._sender}` reaches `{self._receiver}`",
@@ -293,23 +292,14 @@ class _Path:
         outward = [one for one in addresses if one.interface != "lo"] or addresses
         return max((one.mtu or 0 for one in outward), default=0) or (self._path_mtu or BASE)
 
-    def _arrives(self, size: int) -> bool:
-        """True if packets of this size arrive; tries longer gaps between probes, keeps one that works."""
-        for self._gap_ns in _PROBE_GAPS_NS:
-            if self._passes(size):
-                return True
-        self._gap_ns = _PROBE_GAPS_NS[0]
-        return False
-
-    def _passes(self, size: int) -> bool:
+    def _arrives(self, size: int, gap_ns: int) -> bool:
+        """Send packets of this size, which routers must not fragment; true if any arrives."""
         message = size - _UDP_IP_BYTES
-        rate = message * 8 * _NS // self._gap_ns
         receive = Prepare(kind="udp-stream", message_bytes=message, interval_ns=0)
-        schedule = Schedule(kind="cbr", rate_bit_per_s=rate)
+        schedule = Schedule(kind="cbr", rate_bit_per_s=message * 8 * _NS // gap_ns)
         send = replace(receive, schedule=schedule, socket=Socket(dont_fragment=True))
-        seconds = _PROBES * self._gap_ns / _NS
         try:
-            sender, receiver = self._run(seconds, send, receive)
+            sender, receiver = self._run(_PROBES * gap_ns / _NS, send, receive)
         except MeasureError as error:
             if _TOO_LONG in error.message:
                 return False
