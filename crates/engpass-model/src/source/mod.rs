@@ -9,6 +9,7 @@ pub mod real_host_options;
 pub mod request_response;
 pub mod tcp_stream;
 pub mod transfer;
+mod udp_keys;
 pub mod udp_on_off;
 pub mod udp_stream;
 pub mod video;

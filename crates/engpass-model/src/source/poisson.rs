@@ -3,53 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::real_host_options::{Live, Transport};
+use super::udp_keys::udp_traffic;
 use super::{Arrivals, Common, SourceConfig, SourceOutput};
-use crate::host::DataPath;
 use crate::random::Stream;
 use crate::range_errors::{FASTEST, RangeErrors};
 use crate::time::{Pace, Time};
-use crate::unit::{Duration, Rate, Size};
+use crate::unit::{Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// Datagrams with exponential gaps between them, at a mean rate: the arrivals of an M/D/1 or M/M/1 queue.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Poisson {
-    /// Sending host.
-    pub from: String,
-    /// Receiving host.
-    pub to: String,
-    /// Mean payload of a datagram: 1 B to 65 507 B, and at most 8 kB where sizes are exponential.
-    pub message: Size,
-    /// Mean offered rate of payload.
-    pub rate: Rate,
-    /// Distribution of the payloads; `fixed` if not given.
-    #[serde(default)]
-    pub sizes: Sizes,
-    /// Virtual circuit of the packets, if there are several.
-    pub circuit: Option<String>,
-    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
-    pub send_path: Option<DataPath>,
-    /// Data path at the receiving host, like `send_path`.
-    pub receive_path: Option<DataPath>,
-    /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
-    pub receive_buffer: Option<Size>,
-    /// Settings for real hosts.
-    #[serde(default)]
-    pub live: Live,
-    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
-    #[serde(default)]
-    pub priority: u8,
-    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
-    #[serde(default = "super::default_ttl")]
-    pub ttl: u8,
-    /// When it starts; at the beginning of the run if not given. The first datagram is due one gap later.
-    #[serde(default)]
-    pub start: Option<Duration>,
-    /// When it stops; at the end of the run if not given.
-    #[serde(default)]
-    pub stop: Option<Duration>,
+udp_traffic! {
+    /// Datagrams with exponential gaps between them, at a mean rate: the arrivals of an M/D/1 or M/M/1 queue. The first is due one gap after the start.
+    pub struct Poisson {
+        /// Mean payload of a datagram: 1 B to 65 507 B, and at most 8 kB where sizes are exponential.
+        pub message: Size,
+        /// Mean offered rate of payload.
+        pub rate: Rate,
+        /// Distribution of the payloads; `fixed` if not given.
+        #[serde(default)]
+        pub sizes: Sizes,
+    }
 }
 
 /// Distribution of the payloads of datagrams.
@@ -68,15 +40,7 @@ const MAX_EXPONENTIAL_MEAN: u64 = 8000;
 
 impl SourceConfig for Poisson {
     fn common(&self) -> Common<'_> {
-        Common {
-            circuit: self.circuit.as_deref(),
-            data_paths: (self.send_path, self.receive_path),
-            receive_buffer: self.receive_buffer,
-            priority: self.priority,
-            ttl: Some(self.ttl),
-            live: Some(&self.live),
-            ..Common::between((&self.from, &self.to), (self.start, self.stop))
-        }
+        self.shared_settings()
     }
 
     fn sends(&self) -> SourceOutput<'_> {
@@ -96,9 +60,7 @@ impl SourceConfig for Poisson {
             ),
         };
         errors.between(&["message"], self.message.bytes(), (1, most), "B", cause);
-        super::check_receive_buffer(self.receive_buffer, errors);
-        self.live.check(Transport::Udp, errors);
-        super::check_packets(self.priority, self.ttl, errors);
+        self.check_shared(errors);
         errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
     }
 }

@@ -1,74 +1,35 @@
 //! UDP datagrams in bursts.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::on_off::Lengths;
 use super::poisson::Arrival;
-use super::real_host_options::{Live, Transport};
+use super::udp_keys::udp_traffic;
 use super::{Arrivals, Common, SourceConfig, SourceOutput};
-use crate::host::DataPath;
 use crate::random::Stream;
 use crate::range_errors::{FASTEST, LONGEST, RangeErrors};
 use crate::time::{Pace, SECOND, Time};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// Datagrams of one size, evenly spaced at a peak rate during on-times, none during off-times. It begins with an on-time.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UdpOnOff {
-    /// Sending host.
-    pub from: String,
-    /// Receiving host.
-    pub to: String,
-    /// Payload of a datagram, 1 B to 65 507 B.
-    pub message: Size,
-    /// Offered rate of payload during an on-time.
-    pub rate: Rate,
-    /// Mean length of an on-time. The first datagram is due at its beginning.
-    pub on: Duration,
-    /// Mean length of an off-time.
-    pub off: Duration,
-    /// Distribution of the lengths; `fixed` if not given.
-    #[serde(default)]
-    pub lengths: Lengths,
-    /// Virtual circuit of the packets, if there are several.
-    pub circuit: Option<String>,
-    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
-    pub send_path: Option<DataPath>,
-    /// Data path at the receiving host, like `send_path`.
-    pub receive_path: Option<DataPath>,
-    /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
-    pub receive_buffer: Option<Size>,
-    /// Settings for real hosts.
-    #[serde(default)]
-    pub live: Live,
-    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
-    #[serde(default)]
-    pub priority: u8,
-    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
-    #[serde(default = "super::default_ttl")]
-    pub ttl: u8,
-    /// When it starts; at the beginning of the run if not given.
-    #[serde(default)]
-    pub start: Option<Duration>,
-    /// When it stops; at the end of the run if not given.
-    #[serde(default)]
-    pub stop: Option<Duration>,
+udp_traffic! {
+    /// Datagrams of one size, evenly spaced at a peak rate during on-times, none during off-times. It begins with an on-time.
+    pub struct UdpOnOff {
+        /// Payload of a datagram, 1 B to 65 507 B.
+        pub message: Size,
+        /// Offered rate of payload during an on-time.
+        pub rate: Rate,
+        /// Mean length of an on-time. The first datagram is due at its beginning.
+        pub on: Duration,
+        /// Mean length of an off-time.
+        pub off: Duration,
+        /// Distribution of the lengths; `fixed` if not given.
+        #[serde(default)]
+        pub lengths: Lengths,
+    }
 }
 
 impl SourceConfig for UdpOnOff {
     fn common(&self) -> Common<'_> {
-        Common {
-            circuit: self.circuit.as_deref(),
-            data_paths: (self.send_path, self.receive_path),
-            receive_buffer: self.receive_buffer,
-            priority: self.priority,
-            ttl: Some(self.ttl),
-            live: Some(&self.live),
-            ..Common::between((&self.from, &self.to), (self.start, self.stop))
-        }
+        self.shared_settings()
     }
 
     fn sends(&self) -> SourceOutput<'_> {
@@ -85,9 +46,7 @@ impl SourceConfig for UdpOnOff {
         errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         errors.positive(&["on"], self.on, LONGEST);
         errors.positive(&["off"], self.off, LONGEST);
-        super::check_receive_buffer(self.receive_buffer, errors);
-        self.live.check(Transport::Udp, errors);
-        super::check_packets(self.priority, self.ttl, errors);
+        self.check_shared(errors);
     }
 }
 

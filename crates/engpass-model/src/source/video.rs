@@ -4,59 +4,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::poisson::Arrival;
-use super::real_host_options::{Live, Transport};
+use super::udp_keys::udp_traffic;
 use super::{Arrivals, Common, SourceConfig, SourceOutput};
-use crate::host::DataPath;
 use crate::random::Stream;
 use crate::range_errors::{FASTEST, RangeErrors};
 use crate::time::{Pace, SECOND, Time};
-use crate::unit::{Duration, FrameRate, Rate, Share, Size};
+use crate::unit::{FrameRate, Rate, Share, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// Video over UDP: frames at a frame rate, whose datagrams are all due together. All datagrams have one length. The frames of a group of pictures may begin
-/// with a larger intra frame.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Video {
-    /// Sending host.
-    pub from: String,
-    /// Receiving host.
-    pub to: String,
-    /// Payload of a datagram, 1 B to 65 507 B. Seven packets of an MPEG transport stream have 1316 B.
-    pub message: Size,
-    /// Mean offered rate of payload, over whole groups of pictures.
-    pub rate: Rate,
-    /// Frames per second. The first frame is due at the start.
-    pub frame_rate: FrameRate,
-    /// Frames in a group of pictures, of which the first is an intra frame; 1 (default) for frames of one size.
-    #[serde(default = "one")]
-    pub group_of_pictures: u32,
-    /// Size of an intra frame, relative to any other frame: 100 % (default) to 10 000 %.
-    #[serde(default = "whole")]
-    pub intra_size: Share,
-    /// Virtual circuit of the packets, if there are several.
-    pub circuit: Option<String>,
-    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
-    pub send_path: Option<DataPath>,
-    /// Data path at the receiving host, like `send_path`.
-    pub receive_path: Option<DataPath>,
-    /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
-    pub receive_buffer: Option<Size>,
-    /// Settings for real hosts.
-    #[serde(default)]
-    pub live: Live,
-    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
-    #[serde(default)]
-    pub priority: u8,
-    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
-    #[serde(default = "super::default_ttl")]
-    pub ttl: u8,
-    /// When it starts; at the beginning of the run if not given.
-    #[serde(default)]
-    pub start: Option<Duration>,
-    /// When it stops; at the end of the run if not given.
-    #[serde(default)]
-    pub stop: Option<Duration>,
+udp_traffic! {
+    /// Video over UDP: frames at a frame rate, whose datagrams are all due together. All datagrams have one length. The frames of a group of pictures may begin
+    /// with a larger intra frame.
+    pub struct Video {
+        /// Payload of a datagram, 1 B to 65 507 B. Seven packets of an MPEG transport stream have 1316 B.
+        pub message: Size,
+        /// Mean offered rate of payload, over whole groups of pictures.
+        pub rate: Rate,
+        /// Frames per second. The first frame is due at the start.
+        pub frame_rate: FrameRate,
+        /// Frames in a group of pictures, of which the first is an intra frame; 1 (default) for frames of one size.
+        #[serde(default = "one")]
+        pub group_of_pictures: u32,
+        /// Size of an intra frame, relative to any other frame: 100 % (default) to 10 000 %.
+        #[serde(default = "whole")]
+        pub intra_size: Share,
+    }
 }
 
 /// The slowest and the fastest frame rate: one frame in 10 s, and 1000 fps.
@@ -77,15 +49,7 @@ fn whole() -> Share {
 
 impl SourceConfig for Video {
     fn common(&self) -> Common<'_> {
-        Common {
-            circuit: self.circuit.as_deref(),
-            data_paths: (self.send_path, self.receive_path),
-            receive_buffer: self.receive_buffer,
-            priority: self.priority,
-            ttl: Some(self.ttl),
-            live: Some(&self.live),
-            ..Common::between((&self.from, &self.to), (self.start, self.stop))
-        }
+        self.shared_settings()
     }
 
     fn sends(&self) -> SourceOutput<'_> {
@@ -105,9 +69,7 @@ impl SourceConfig for Video {
         errors.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
         errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         self.frames().check(errors);
-        super::check_receive_buffer(self.receive_buffer, errors);
-        self.live.check(Transport::Udp, errors);
-        super::check_packets(self.priority, self.ttl, errors);
+        self.check_shared(errors);
     }
 }
 
