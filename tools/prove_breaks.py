@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 import time
 
+from breaking import Attempt, break_claims
+
 from engpass import gallery
-from engpass.breaking import Attempt, break_claims
 from engpass.error import EngpassError
 
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from break_rule import check_break
+from breaking import Attempt, break_claims
 
 from engpass import gallery
-from engpass.breaking import Attempt, break_claims
 from engpass.claims import Measure
-from engpass.claims.breaks import check_break
 from engpass.claims.checks.value import Value
 from engpass.claims.quantity import Quantity
 from engpass.error import EngpassError

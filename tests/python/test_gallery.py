@@ -11,12 +11,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from break_rule import REMOVES, check_break
 
 import engpass
 from conftest import Cli
 from engpass import gallery
 from engpass.claims import KINDS
-from engpass.claims.breaks import REMOVES, check_break
 from engpass.claims.checks import CHECKS
 from engpass.error import ChoiceError, EngpassError
 from engpass.gallery import Study

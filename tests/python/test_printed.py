@@ -9,8 +9,8 @@ import pytest
 
 from engpass import gallery
 from engpass.claims import Claim
-from engpass.claims.source_text import SourceTextError, prints, section_of, source_text
 from engpass.gallery import Study
+from source_text import SourceTextError, prints, section_of, source_text
 
 # Full-width digits and sign, as in Japanese texts.
 WIDE = "17%".translate({ord(a): chr(ord(a) + 0xFEE0) for a in "17%"})

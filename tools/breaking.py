@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 import msgspec
+from break_rule import check_break
 from msgspec.structs import replace
 
 from engpass import _engpass
 from engpass.campaign import Plan
 from engpass.claims import Campaign, Claim, ClaimsFile, Measure, verdict
-from engpass.claims.breaks import check_break
 from engpass.claims.checks import Verdict
 from engpass.environment import cores
 from engpass.error import EngpassError, nearest
@@ -105,7 +105,7 @@ class _Bench(msgspec.Struct):
 
 
 def _measure(claim: Claim) -> Measure:
-    assert claim.measure is not None, "open claims are left out"  # noqa: S101 (an invariant)
+    assert claim.measure is not None, "open claims are left out"
     return claim.measure
 
 
