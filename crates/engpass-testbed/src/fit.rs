@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tcp::TcpConfig;
 use engpass_model::unit::{CellCount, Size};
 use engpass_model::wire::aal5;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -83,9 +84,15 @@ impl Resolver<'_> {
         }
     }
 
-    /// Warns about each connection whose congestion control lives on exact marks while an end does not agree to ECN.
+    /// Warns about each connection whose congestion control lives on exact marks while an end does not agree to ECN, or no queue marks.
     fn exact_marks_without_ecn(&mut self, flows: &[FlowPath]) {
+        let marked = self
+            .links
+            .iter()
+            .flat_map(|link| link.queues.iter().flatten())
+            .any(|queue| queue.config().marks());
         let mut found: BTreeMap<Vec<&str>, (Vec<String>, &str, &'static str)> = BTreeMap::new();
+        let mut unmarked: BTreeMap<Vec<&str>, (&str, &'static str)> = BTreeMap::new();
         for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
             let Some(own) = traffic.as_ref().and_then(Traffic::tcp) else { continue };
             let end = |node: NodeId| {
@@ -97,17 +104,25 @@ impl Resolver<'_> {
             if !congestion.config().wants_exact_marks() {
                 continue;
             }
-            for (host, tcp) in [sender, receiver] {
+            // The handshake asks for exact marks: an end without them does not agree.
+            let agrees = |tcp: &TcpConfig| {
                 let end = tcp.resolve(flow.path_mtu);
-                // The handshake asks for exact marks: an end without them does not agree.
-                if end.ecn && end.congestion.config().wants_exact_marks() {
-                    continue;
-                }
+                end.ecn && end.congestion.config().wants_exact_marks()
+            };
+            if !marked && agrees(&sender.1) && agrees(&receiver.1) {
+                let path = match own.congestion.is_some() {
+                    true => vec!["traffic", name, "tcp", "congestion"],
+                    false => vec!["host", sender.0, "tcp", "congestion"],
+                };
+                unmarked.entry(path).or_insert((name, congestion.kind()));
+            }
+            let sender_name = sender.0;
+            for (host, tcp) in [sender, receiver].into_iter().filter(|(_, tcp)| !agrees(tcp)) {
                 let path = match (tcp.ecn, own.ecn, own.congestion.is_some()) {
                     (Some(_), Some(_), _) => vec!["traffic", name, "tcp", "ecn"],
                     (Some(_), None, _) => vec!["host", host, "tcp", "ecn"],
                     (None, _, true) => vec!["traffic", name, "tcp", "congestion"],
-                    (None, _, false) => vec!["traffic", name],
+                    (None, _, false) => vec!["host", sender_name, "tcp", "congestion"],
                 };
                 let (hosts, ..) = found.entry(path).or_insert_with(|| (Vec::new(), name, congestion.kind()));
                 let host = format!("`{host}`");
@@ -124,8 +139,14 @@ impl Resolver<'_> {
             let help = format!(
                 "set `tcp.congestion = \"{congestion}\"` and `tcp.ecn = true` at {who}, or choose another congestion control"
             );
-            let warning = Diagnostic::warning("no-marks", message).help(help).only_if_at_every_point("");
-            self.checker.report(&path, warning);
+            self.checker.report(&path, Diagnostic::warning("no-marks", message).help(help));
+        }
+        for (path, (name, congestion)) in unmarked {
+            let message = format!(
+                "traffic `{name}` has `{congestion}`, but no queue marks packets: losses halve the window as with Reno"
+            );
+            let help = "set `ecn_threshold` of a drop-tail queue, or `ecn = true` of another, at the switches and routers on its path";
+            self.checker.report(&path, Diagnostic::warning("no-marks", message).help(help));
         }
     }
 
