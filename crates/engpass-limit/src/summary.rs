@@ -76,7 +76,7 @@ fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
     }
 }
 
-/// Returns the summary of a bound: "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
+/// Returns the summary of a bound: "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take at least 5.1 % of the line".
 pub(super) fn bound(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -101,8 +101,20 @@ pub(super) fn bound(
     let others = Others { count: others.len(), share: *share, first };
     let answer = CandidateDetail { limiter, goodput: bound, own: 0.0, others, part: tightest.part };
     let verb = if plural(limiter.kind()) { "bound" } else { "bounds" };
-    let reason = reason(named, flow, &answer, "");
     let name = &limiter.bottleneck.title;
+    let whole = tightest.part.packets > 1.0 - super::ROUNDING && late.is_empty() && answer.others.count == 0;
+    let reason = match limiter.line.filter(|_| whole) {
+        Some(layers) if limiter.kind() == BottleneckKind::Link => {
+            let Named { topology, .. } = *named;
+            // The fair share counts the packets that the sender makes, and the bound those that carry most.
+            let rate = topology.links[layers.hop.link].line_from(layers.hop.from).rate as f64;
+            format!(
+                "framing and headers take at least {} of the line",
+                per_cent((1.0 - bound / rate).max(0.0))
+            )
+        }
+        _ => reason(named, flow, &answer, ""),
+    };
     format!("{name} {verb} `{}` to {to}: {reason}{late}", demand.name)
 }
 
