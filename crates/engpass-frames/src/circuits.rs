@@ -2,6 +2,7 @@
 //!
 //! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The queue sends one packet at a time. The discipline
 //! chooses the next packet when the link begins to transmit the last cell of this one. So circuits share the link, and packets wait in the queue, not as cells.
+//! A shaped circuit on a link that all its shapers together cannot fill does not wait for the link, so that it keeps its rate beside others.
 
 use engpass_model::queue::{self, Backlog, Cause, Ecn, PortView, Scheduler};
 use engpass_model::random::{Label, Stream};
@@ -37,6 +38,8 @@ pub struct CircuitQueue {
     /// The admission policy, if the discipline decides on arrival.
     admission: Option<Box<dyn queue::Admission>>,
     scheduler: Box<dyn Scheduler>,
+    /// True if the discipline chooses the next packet when the shaper may emit again, whatever the line does.
+    paced: bool,
     /// Instant of the pending `CircuitFree` event; `u64::MAX` if there is none.
     asked: u64,
     /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown when the line begins the last cell.
@@ -47,8 +50,8 @@ pub struct CircuitQueue {
 }
 
 impl CircuitQueue {
-    /// Creates the queue of a circuit direction; `None` if it begins at a host.
-    pub fn new(entry: &Entry, topology: &Topology, seed: u64) -> Option<Self> {
+    /// Creates the queue of a circuit direction; `None` if it begins at a host. `paced`: the shaper alone sets the pace, not the line.
+    pub fn new(entry: &Entry, topology: &Topology, seed: u64, paced: bool) -> Option<Self> {
         let (vc, port) = (entry.vc, entry.ports[0]);
         let (link, end) = (&topology.links[port / 2], port % 2);
         let (from, circuit) = (link.ends[end], &topology.circuits[vc as usize / 2]);
@@ -58,7 +61,7 @@ impl CircuitQueue {
         let (admission, scheduler) = apart(config.build(Stream::new(seed, label), link.lines[end].rate));
         let (dropped, longest) = (Vec::new(), LongestQueue::default());
         let (asked, sends, pdu, marked) = (u64::MAX, (0, 0), None, 0);
-        Some(Self { vc, port, dropped, marked, admission, scheduler, asked, sends, pdu, longest })
+        Some(Self { vc, port, dropped, marked, admission, scheduler, paced, asked, sends, pdu, longest })
     }
 
     /// Returns the longest queue in the measurement window.
@@ -120,7 +123,14 @@ impl CircuitQueue {
         (self.sends, self.pdu) = ((u64::MAX, bytes), Some(pdu));
     }
 
-    /// Records the instant at which the line begins the last cell of the packet being sent.
+    /// Records that the shaper has all cells of the packet being sent, and may emit the next one at `next`.
+    pub fn handed_over(&mut self, next: u64) {
+        if self.paced {
+            self.ends_at(next);
+        }
+    }
+
+    /// Records the instant at which the discipline may choose the next packet: the line begins the last cell of the packet being sent.
     pub fn ends_at(&mut self, at: u64) {
         (self.sends.0, self.pdu) = (at, None);
     }

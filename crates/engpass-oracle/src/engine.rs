@@ -173,6 +173,7 @@ impl<'a> Engine<'a> {
     pub fn new(testbed: &'a Testbed, seed: u64) -> Self {
         let topology = resolve(testbed);
         let vcs = vcs(&topology);
+        let shapers: Vec<_> = vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect();
         let flows = topology.flows.len();
         let node = |name: &str| {
             topology.nodes.iter().position(|node| node == name).expect("the testbed has this node")
@@ -195,7 +196,7 @@ impl<'a> Engine<'a> {
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, &topology),
             frame_lines: frame_lines(testbed, &topology, seed),
-            entrances: entrances(&topology, &vcs, seed),
+            entrances: entrances(&topology, (&vcs, &shapers), seed),
             cells_lost: BTreeMap::new(),
             entered: BTreeMap::new(),
             flushed: BTreeMap::new(),
@@ -207,7 +208,7 @@ impl<'a> Engine<'a> {
             acted: Acted::default(),
             seed,
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
-            shapers: vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect(),
+            shapers,
             policers: topology.circuits.iter().map(Policer::of).collect(),
             pdus: BTreeMap::new(),
             discard_random: BTreeMap::new(),

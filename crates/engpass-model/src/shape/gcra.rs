@@ -2,6 +2,9 @@
 //!
 //! Times are counted in `1 / den` picoseconds, so an increment of `num / den` picoseconds is an integer and nothing is rounded. The tests
 //! compare it with the leaky bucket, the second formulation in the standard.
+//!
+//! Cells arrive at whole picoseconds, rounded up. Of cells that are sent exactly at the contract's rate, one that was rounded by more than the next makes
+//! that one less than a picosecond early. Such a cell conforms, also without tolerance.
 
 use crate::time::{Pace, Time};
 
@@ -26,7 +29,7 @@ impl VirtualScheduling {
     /// Whether a cell that arrives at `now` conforms. A conforming cell updates the state.
     pub fn conforms(&mut self, now: Time) -> bool {
         let now = u128::from(now.ps()) * self.den;
-        if self.tat > now + self.limit {
+        if self.tat >= now + self.limit + self.den {
             return false;
         }
         self.tat = self.tat.max(now) + self.increment;
@@ -62,7 +65,7 @@ mod tests {
         fn conforms(&mut self, now: Time) -> bool {
             let now = u128::from(now.ps()) * self.den;
             let left = self.content.saturating_sub(now - self.last);
-            if left > self.limit {
+            if left >= self.limit + self.den {
                 return false;
             }
             self.content = left + self.increment;
@@ -80,6 +83,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn cells_at_the_rate_of_the_contract_conform_without_tolerance(
+            num in 1u128..100_000_000_000, den in 1u128..1000, start in 0u64..1_000_000, cells in 1u64..500,
+        ) {
+            let pace = Pace::new(num, den);
+            let mut gcra = VirtualScheduling::new(pace, Time(0));
+            prop_assert!((0..cells).all(|cell| gcra.conforms(Time(start + pace.after(cell)))));
+        }
+
         #[test]
         fn virtual_scheduling_equals_leaky_bucket(
             num in 1u128..100_000, den in 1u128..1000, limit in 0u64..1_000_000,

@@ -113,12 +113,16 @@ impl Engine<'_> {
         self.hand_to_shaper(now, vc, next.index);
     }
 
-    /// Schedules the start of the last cell of the packet in work, which has reached the line. The time is known now.
+    /// Schedules the end of the packet in work, whose last cell has reached the line: the start of that cell, or the shaper's next instant. The time is known now.
     pub(crate) fn last_cell_waits(&mut self, now: u64, vc: usize) {
         let line = self.vcs[vc].lines[0];
         let begins = self.line(line).all_left() - self.unit(line).time(1);
-        let adapts = self.shapers[vc].adapts().then(|| self.shapers[vc].next());
-        let at = begins.max(now + 1).max(adapts.unwrap_or(0));
+        let (next, paced) = (self.shapers[vc].next(), self.entrances[&vc].paced);
+        let at = match self.shapers[vc].adapts() {
+            _ if paced => next,
+            true => begins.max(now + 1).max(next),
+            false => begins.max(now + 1),
+        };
         self.agenda.put(at, Group::TransmissionEnds, line.position(), Event::LastCellBegins { vc });
     }
 

@@ -18,7 +18,7 @@ use engpass_model::shape::{AdaptiveRate, PolicingAction};
 use engpass_model::source::SourceOutput;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
-use engpass_model::time::Pace;
+use engpass_model::time::{Pace, SECOND};
 use engpass_model::window::Window;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
@@ -266,6 +266,18 @@ impl Builder<'_> {
         }
     }
 
+    /// Returns true if the shaper of this circuit direction keeps its rate whatever the line does: the shapers of all circuits that begin on the line together
+    /// leave a part of it free. An adaptive shaper follows the line.
+    fn is_paced(&self, vc: VcId) -> bool {
+        let port = self.vcs[vc as usize].hops[0];
+        let shaping = |vc: &Vc| {
+            let shaping = self.topology.circuits[vc.circuit].shaping;
+            shaping.filter(|_| vc.forward && vc.adaptive_shaper.is_none() && vc.hops[0] == port)
+        };
+        let shaped = self.vcs.iter().filter_map(shaping).map(|pace| pace.units_within(SECOND)).sum::<u64>();
+        shaping(&self.vcs[vc as usize]).is_some() && shaped < self.slots[port].units_within(SECOND)
+    }
+
     /// Returns the circuit direction of a flow's data if one circuit leads from host to host.
     fn vc_of(&self, flow: usize) -> Option<VcId> {
         let path = &self.topology.flows[flow];
@@ -466,8 +478,8 @@ impl Builder<'_> {
         let bonded = !self.topology.bonds.is_empty();
         frames.changes = changes.into_iter().map(NextChange::new).collect();
         let nics = (0..self.topology.links.len() * 2).map(nic).collect();
-        let queues = frames.entries.iter().map(|entry| CircuitQueue::new(entry, self.topology, self.seed));
-        let queues = queues.collect();
+        let queue_of = |entry| CircuitQueue::new(entry, self.topology, self.seed, self.is_paced(entry.vc));
+        let queues = frames.entries.iter().map(queue_of).collect();
         let mut network = Network {
             clock: Clock::new(self.window.end, events, !self.vcs.is_empty()),
             shared: SharedState {

@@ -81,6 +81,7 @@ impl CellNetwork {
                 let pdu = shared.create_pdu(frames, chosen.id, number);
                 self.queue(number).send(chosen.bytes, pdu);
                 let arrival = self.emit(pdu, None, now, shared);
+                self.queue(number).handed_over(shared.vcs[vc].shaper.next());
                 [Some(arrival), self.wait_for_line(number, shared, now).1]
             }
             Err(ready) => [ready.map(|ready| (ready, port, Event::CircuitFree(number))), None],

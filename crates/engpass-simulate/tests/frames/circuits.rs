@@ -72,6 +72,52 @@ fn router_shaper_limits_the_cell_rate() {
     close(cells(&outcome, "second") as f64, 0.4 * 0.16 * 149.76e6 / 424.0, 1e-3);
 }
 
+/// A shaped circuit beside one without shaping, whose packets of 9000 bytes are bursts of 188 cells at the pace of the line. The shaper alone sets the pace of
+/// the first, and the second gets what is left.
+#[test]
+fn shaped_circuit_keeps_its_rate_beside_an_unshaped_one() {
+    let other = r#"
+    [host.c]
+    [host.d]
+    [link.third]
+    ends = ["c", "near"]
+    medium = "ethernet-1g"
+    mtu = "9180 B"
+    [link.fourth]
+    ends = ["x", "d"]
+    medium = "oc-3c"
+    [circuit.free]
+    from = "near"
+    to = "d"
+    mtu = "9180 B"
+    [traffic.bulk]
+    kind = "udp-stream"
+    from = "c"
+    to = "d"
+    message = "8972 B"
+    [run]
+    "#;
+    let text = BACKBONE.replace("    [run]\n", other);
+    let shaping = ("circuit.backbone.shaping", "\"50 Mbit/s cells\"");
+    let shaped = 50e6 / 424.0 / 32.0 * 1472.0 * 8.0;
+    // At its rate without a loss, and at all that its shaper passes. The second circuit does not need the line, or fills it.
+    for (rate, expected) in [("\"43 Mbit/s\"", 43e6), ("\"60 Mbit/s\"", shaped)] {
+        for bulk in ["\"80 Mbit/s\"", "\"200 Mbit/s\""] {
+            let outcome = run(&text, &[shaping, ("traffic.stream.rate", rate), ("traffic.bulk.rate", bulk)]);
+            close(goodput(&outcome, "stream"), expected, 1e-3);
+            let lost = flow(&outcome, "stream").datagrams.unwrap().lost;
+            assert!(lost == 0 || rate.contains("60"), "{rate}, {bulk}: {lost} lost");
+        }
+    }
+    // Shapers that can fill the line wait for it, so that packets wait in queues where a discipline sees them.
+    let whole = [("circuit.backbone.shaping", "\"100 %\""), ("traffic.bulk.rate", "\"200 Mbit/s\"")];
+    let outcome = run(&text, &whole);
+    let line = 149.76e6 / 424.0;
+    let taken = goodput(&outcome, "stream") / (8.0 * 1472.0) * 32.0
+        + goodput(&outcome, "bulk") / (8.0 * 8972.0) * 188.0;
+    close(taken, line, 5e-3);
+}
+
 /// From Ethernet to the circuit's MTU of 576 bytes, each packet becomes three fragments.
 #[test]
 fn router_fragments_for_the_circuit_mtu() {

@@ -137,18 +137,20 @@ fn lost_last_cell_also_loses_the_next_datagram() {
 fn a_policer_counts_in_fractions_of_a_picosecond() {
     let mut testbed = funnel(10, fifo());
     testbed.traffic.shift_remove("b>c");
-    let policing = |tolerance| Policing {
-        rate: q("50 %"),
+    let policing = |rate, tolerance| Policing {
+        rate: q(rate),
         counts: None,
         tolerance: q(tolerance),
         action: PolicingAction::Discard,
     };
-    // Two slots are 5 662 393.16 ps, but the third cell arrives 8 493 590 - 2 831 197 = 5 662 393 ps after the first.
-    testbed.circuits["a-c"].policing = Some(policing("0 ps"));
+    // Two slots are 5 662 393.16 ps, but the third cell arrives 8 493 590 - 2 831 197 = 5 662 393 ps after the first: less than a picosecond early. At the
+    // second rate T is 5 662 394.29 ps.
     let place = Place::Policer { link: 2, end: 0 };
-    assert_eq!(losses(&seen(&testbed, END)), [(place, 0, 2, 1)]);
-    testbed.circuits["a-c"].policing = Some(policing("1 ps"));
-    assert_eq!(losses(&seen(&testbed, END)), [(place, 0, 1, 1)]);
+    for (rate, tolerance, lost) in [("50 %", "0 ps", 1), ("49.99999 %", "0 ps", 2), ("49.99999 %", "1 ps", 1)]
+    {
+        testbed.circuits["a-c"].policing = Some(policing(rate, tolerance));
+        assert_eq!(losses(&seen(&testbed, END)), [(place, 0, lost, 1)], "{rate}, {tolerance}");
+    }
     // Against the circuit's direction nothing is policed.
     testbed.circuits["a-c"].from = "c".into();
     testbed.circuits["a-c"].to = "a".into();
