@@ -290,8 +290,8 @@ def _failed(at: Situation) -> Finding | None:
 def _down(at: Situation, drop: Drop) -> Finding:
     """The finding for a link that drops packets of the flow while it is down."""
     place = drop.place
-    hop = next((hop for hop in (*at.hops, *at.back) if hop.is_at(place)), None)
-    down = f"is down {formatting.percent(hop.down)} of the time" if hop is not None and hop.down else "fails"
+    share = at.down.get(place.link or "")
+    down = f"is down {formatting.percent(share)} of the time" if share else "fails"
     evidence = f"it {down} and loses {what(drop, at)}"
     if at.has_gap:
         evidence += f", and nothing arrives for {formatting.duration(at.gap)}"
@@ -319,10 +319,11 @@ def _black_hole(at: Situation) -> Finding | None:
 
 def _outage(at: Situation) -> str | None:
     """A sentence on the link of the path that is down longest; `None` if no link is down."""
-    worst = max((*at.hops, *at.back), key=lambda hop: hop.down, default=None)
-    if worst is None or worst.down < 0.001:
+    worst = max((hop.link for hop in at.hops), key=lambda link: at.down.get(link, 0.0), default="")
+    share = at.down.get(worst, 0.0)
+    if share < 0.001:
         return None
-    said = f"link `{worst.link}` is down {formatting.percent(worst.down)} of the time"
+    said = f"link `{worst}` is down {formatting.percent(share)} of the time"
     if at.has_gap and at.lost_at(DOWN):
         said += f", and nothing arrives for {formatting.duration(at.gap)}"
     return said

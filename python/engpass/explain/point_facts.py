@@ -80,11 +80,6 @@ class Hop(msgspec.Struct, frozen=True):
         """Share of the time in which the line sends nothing; 1 without a ledger."""
         return self.books.idle if self.books is not None else 1.0
 
-    @property
-    def down(self) -> float:
-        """Share of the time in which the line is down and idle; 0 without a ledger."""
-        return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
-
 
 class Drop(msgspec.Struct, frozen=True):
     """Drops of one flow at one place by one cause, as the mean over the repeats."""
@@ -129,6 +124,11 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     """If the flow has several receivers: the one from which the outcomes are seen."""
     disciplines: Mapping[tuple[str, str], QueuePlan] = {}
     """The queue disciplines by transmitter, as link and node."""
+    down: Mapping[str, float] = {}
+    """The share of the measured time in which a link is down, for links that are down in it.
+
+    A line that sends while it is down is not idle, so its ledger has less.
+    """
 
     def __post_init__(self) -> None:
         if not self.outcomes:
