@@ -107,7 +107,7 @@ def test_a_port_of_a_node_with_an_arrow_in_its_name_is_found() -> None:
     drop = Drop(Place(node="r -> s", link="l1", to="b"), "buffer full", "f", 0, 1)
     assert where(drop, at) == "the buffer of `r -> s` towards `b`"
     at.__dict__["drops"] = (drop,)
-    assert ports.losing(at) == [("r -> s", "b")]
+    assert ports.losing(at) == [("r -> s", "b", "l1")]
 
 
 def test_loss_in_a_host_named_with_an_arrow_is_not_on_a_line() -> None:

@@ -18,11 +18,11 @@ def propose(at: Situation) -> Iterator[Proposal]:
         path = (*engine.path, "input_queue")
         words = f"raise the input queue of {engine.name} to {{}}"
         yield from doubling(at, "buffer", Cost.SETTING, path, words)
-    for node, end in ports.losing(at, ports.ROOM):
-        if ports.is_atm(at, node):
-            words = f"raise the buffer of `{node}` to {{}}"
-            path = ("switch", node, "output_buffer")
+    for port in ports.losing(at, ports.ROOM):
+        if ports.is_atm(at, port.node):
+            words = f"raise the buffer of `{port.node}` to {{}}"
+            path = ("switch", port.node, "output_buffer")
             yield from doubling(at, "buffer", Cost.SETTING, path, words)
             continue
-        larger = ports.doubled(ports.queue(at, node, end).limit)
-        yield from ports.limits("buffer", at, node, end, "raise", larger)
+        larger = ports.doubled(ports.queue(at, port).limit)
+        yield from ports.limits("buffer", at, port, "raise", larger)

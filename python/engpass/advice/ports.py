@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
-from engpass.explain.point_facts import Situation
+from engpass.explain.point_facts import Hop, Situation
 from engpass.settings import Amount, join, kinds, split
 from engpass.source import Toml
 
@@ -24,6 +25,24 @@ _DEFAULT = "drop-tail"
 
 _AGREED = "token-bucket"
 """The queue discipline that enforces an agreed rate; no proposal replaces it by another discipline."""
+
+
+class Port(NamedTuple):
+    """The port of a switch or router that sends on `link`; others may lead to the same neighbour."""
+
+    node: str
+    end: str
+    link: str
+
+    @staticmethod
+    def of(hop: Hop) -> Port:
+        """The port that sends on a line."""
+        return Port(hop.start, hop.end, hop.link)
+
+    def name(self, at: Situation) -> str:
+        """The port in words: its node and the neighbour, with the link if several lead there."""
+        link = f" over `{self.link}`" if self.link in at.parallel else ""
+        return f"`{self.node}` towards `{self.end}`{link}"
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -59,11 +78,11 @@ def complete(kind: str) -> bool:
     return not any(key.required for key in kinds(_FAMILY)[kind].values())
 
 
-def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
-    """The ports (node, neighbour) whose queues drop datagrams of the flow, the one with most drops first."""
+def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[Port]:
+    """The ports whose queues drop datagrams of the flow, the one with most drops first."""
     places = (drop.place for drop in at.own_drops if drop.cause in causes)
-    ports = ((place.node, place.to) for place in places if place.to is not None)
-    return list(dict.fromkeys(port for port in ports if at.is_switch(port[0])))
+    ports = (Port(place.node, place.to, place.link) for place in places if place.to and place.link)
+    return list(dict.fromkeys(port for port in ports if at.is_switch(port.node)))
 
 
 def is_atm(at: Situation, node: str) -> bool:
@@ -71,14 +90,12 @@ def is_atm(at: Situation, node: str) -> bool:
     return node in at.settings.names("switch") and at.settings.kind("switch", node) == "atm"
 
 
-def queue(at: Situation, node: str, end: str) -> Queue:
-    """The queue discipline of the port of a switch or router to the neighbour `end`."""
-    family = "switch" if node in at.settings.names("switch") else "router"
-    path: tuple[str, ...] = (family, node, "queue")
-    for link in at.topology.links:
-        own = at.settings.find("link", link.name, "queue")
-        if set(link.ends) == {node, end} and own is not None and own.given:
-            path = ("link", link.name, "queue")
+def queue(at: Situation, port: Port) -> Queue:
+    """The queue discipline of a port: that of its link, or else that of its switch or router."""
+    family = "switch" if port.node in at.settings.names("switch") else "router"
+    own = at.settings.find("link", port.link, "queue")
+    given = own is not None and own.given
+    path = ("link", port.link, "queue") if given else (family, port.node, "queue")
     kind = at.settings.kind(*path) or _DEFAULT
     inner = at.settings.get(*path, kind)
     return Queue(path, kind, inner if isinstance(inner, dict) else {})
@@ -92,22 +109,20 @@ def keeps_rates(at: Situation, step: Candidate) -> bool:
     )
 
 
-def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
-    """Propose every other queue discipline without required settings for the port of `node` to `end`."""
-    current = queue(at, node, end)
+def others(at: Situation, port: Port) -> Iterator[Candidate]:
+    """Propose every other queue discipline without required settings for a port."""
+    current = queue(at, port)
     limit = current.settings.get("limit")
     for kind in kinds(_FAMILY):
         if kind != current.kind and complete(kind):
-            words = f"use queue `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
+            words = f"use queue `{kind}` instead of `{current.kind}` at {port.name(at)}"
             yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))
 
 
-def limits(
-    kind: str, at: Situation, node: str, end: str, verb: str, values: Iterator[str]
-) -> Iterator[Proposal]:
+def limits(kind: str, at: Situation, port: Port, verb: str, values: Iterator[str]) -> Iterator[Proposal]:
     """Propose other limits for the queue of a port, one after the other; `verb` is what this does to it."""
-    current = queue(at, node, end)
-    words = f"{verb} the buffer of `{node}` towards `{end}` to {{}}"
+    current = queue(at, port)
+    words = f"{verb} the buffer of {port.name(at)} to {{}}"
     steps = tuple(
         Candidate(words.format(limit), ((join(current.path), current.with_limit(limit)),))
         for limit in itertools.islice(values, DOUBLINGS)
