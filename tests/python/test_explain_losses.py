@@ -1,4 +1,4 @@
-"""Explanations of flows that lose packets: place and cause in words, and changes of the part that loses them."""
+"""Explanations of flows that lose packets: place and cause in words, and changes of the lossy part."""
 
 from __future__ import annotations
 
@@ -53,3 +53,56 @@ def test_advice_is_for_the_one_of_parallel_links_that_loses(own: bool) -> None:
     assert all(say.startswith("raise the buffer of `r` towards `q` over `p1` to ") for say in raised)
     assert made.advice is not None
     assert not any("p0" in say for say in made.advice.tried if "ecmp" not in say)
+
+
+@pytest.mark.parametrize(
+    ("switch", "first", "second", "traffic", "needed"),
+    [
+        (
+            {"kind": "ethernet", "queue": {"drop-tail": {"limit": "4 packets"}}},
+            {"medium": "ethernet-1g"},
+            {"medium": "ethernet-10"},
+            # 41 fragments.
+            {"message": "60 kB", "rate": "3 Mbit/s"},
+            ("switch.s.queue", '{ drop-tail = { limit = "64 packets" } }'),
+        ),
+        (
+            {"kind": "atm", "output_buffer": "30 cells"},
+            {"medium": "oc-3c"},
+            {"medium": "atm", "rate": "30 Mbit/s"},
+            # 189 cells, of which four fifths wait.
+            {"message": "9000 B", "rate": "10 Mbit/s"},
+            ("switch.s.output_buffer", "240 cells"),
+        ),
+        (
+            {"kind": "ethernet", "queue": {"drop-tail": {"limit": "100 B"}}},
+            {"medium": "ethernet-100"},
+            {"medium": "ethernet-100"},
+            {"message": "1400 B", "rate": "3 Mbit/s"},
+            ("switch.s.queue", '{ drop-tail = { limit = "1600 B" } }'),
+        ),
+    ],
+    ids=["fragments", "cells", "a buffer shorter than a packet"],
+)
+def test_advice_raises_a_buffer_until_a_whole_datagram_fits(
+    switch: dict[str, Any],
+    first: dict[str, Any],
+    second: dict[str, Any],
+    traffic: dict[str, Any],
+    needed: tuple[str, str],
+) -> None:
+    """Nothing arrives before that, so steps without a gain do not end the search."""
+    made = explained(
+        {
+            "switch": {"s": switch},
+            "link": {"x": {"ends": ["a", "s"], **first}, "y": {"ends": ["s", "b"], **second}},
+            **({"circuit": {"c": {"from": "a", "to": "b"}}} if switch["kind"] == "atm" else {}),
+            "traffic": {"u": {**UDP, **traffic}},
+            "run": {"duration": "1 s"},
+        }
+    )
+    assert made.at.goodput == 0
+    assert made.advice is not None
+    (best,) = [one for one in made.advice.changes if one.kind == "buffer"]
+    assert best.set == (needed,)
+    assert best.own.after.loss == 0

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
 from engpass.explain.point_facts import Situation
+from engpass.explain.service import LEAST
 from engpass.settings import Amount, join
 
 PATIENCE = 2
@@ -54,6 +56,15 @@ class Proposal(msgspec.Struct, frozen=True):
         return Proposal(kind, cost, (Candidate(words, tuple((join(path), value) for path, value in sets)),))
 
 
+def patience(at: Situation) -> int:
+    """Steps without gain after which a search for a larger buffer ends: all if next to nothing arrives.
+
+    A datagram of many packets or cells arrives whole or not at all. If none fits, the goodput is zero up to the
+    step that has room for one.
+    """
+    return DOUBLINGS if at.goodput <= LEAST * at.limit else PATIENCE
+
+
 Kind = Callable[[Situation], Iterator[Proposal]]
 """Type of the function `propose` of each file of this package; it may make proposals of several kinds."""
 
@@ -75,7 +86,8 @@ def doubling(
     """
     given = at.settings.amount(*path) or start
     if given is not None:
-        yield from scaled(kind, cost, [(path, given)], words, factor=factor, steps=steps, named=given)
+        for proposal in scaled(kind, cost, [(path, given)], words, factor=factor, steps=steps, named=given):
+            yield replace(proposal, patience=patience(at))
 
 
 def scaled(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
+from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, patience
 from engpass.explain.point_facts import Hop, Situation
 from engpass.settings import Amount, join, kinds, split
 from engpass.source import Toml
@@ -128,7 +128,7 @@ def limits(kind: str, at: Situation, port: Port, verb: str, values: Iterator[str
         for limit in itertools.islice(values, DOUBLINGS)
     )
     if steps:
-        yield Proposal(kind, Cost.SETTING, steps)
+        yield Proposal(kind, Cost.SETTING, steps, patience(at))
 
 
 def halved(limit: str) -> Iterator[str]:
