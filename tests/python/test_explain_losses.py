@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from engpass import advice
 from engpass.explain.select_point import choose_in
 from engpass.explanation import Explanation, explain
+from engpass.results.samples import DELAY_P99
 from engpass.testbed import load
 
 
-def explained(text: dict[str, Any], *, advice: bool = True, **sets: str) -> Explanation:
+def explained(text: dict[str, Any], *, with_advice: bool = True, **sets: str) -> Explanation:
     testbed: dict[str, Any] = {"name": "Losses", "host": {"a": {}, "b": {}}, **copy.deepcopy(text)}
-    return explain(choose_in(load(testbed, set=sets), None, [], None), advice=advice)
+    return explain(choose_in(load(testbed, set=sets), None, [], None), advice=with_advice)
 
 
 def changes(made: Explanation) -> dict[str, dict[str, str]]:
@@ -106,3 +108,26 @@ def test_advice_raises_a_buffer_until_a_whole_datagram_fits(
     (best,) = [one for one in made.advice.changes if one.kind == "buffer"]
     assert best.set == (needed,)
     assert best.own.after.loss == 0
+
+
+def test_another_discipline_keeps_the_default_limit_of_the_present_one() -> None:
+    """The default of `fq-codel` is ten times that of `drop-tail`: a larger buffer would only fill."""
+    made = explained(
+        {
+            "switch": {"s": {"kind": "ethernet"}},
+            "link": {
+                "x": {"ends": ["a", "s"], "medium": "ethernet-100", "delay": "1 ms"},
+                "y": {"ends": ["s", "b"], "medium": "ethernet-10", "delay": "1 ms"},
+            },
+            "traffic": {"u": {**UDP, "message": "1000 B", "rate": "80 Mbit/s"}},
+            "run": {"duration": "4 s"},
+        }
+    )
+    assert made.advice is not None
+    fair = {"switch.s.queue": '{ fq-codel = { limit = "1000 packets" } }'}
+    (found,) = [one for one in made.advice.changes if dict(one.set) == fair]
+    assert found.own.after.loss == pytest.approx(found.own.before.loss, rel=1e-3)
+    assert 5 * (found.own.after.values[DELAY_P99] or 0) < found.own.before.values[DELAY_P99]
+    assert {"switch.s.queue": "codel"} in [
+        dict(step.set) for proposal in advice.propose_all(made.at) for step in proposal.steps
+    ], "a limit that is the default of both kinds is not written"

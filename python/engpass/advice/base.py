@@ -59,8 +59,8 @@ class Proposal(msgspec.Struct, frozen=True):
 def patience(at: Situation) -> int:
     """Steps without gain after which a search for a larger buffer ends: all if next to nothing arrives.
 
-    A datagram of many packets or cells arrives whole or not at all. If none fits, the goodput is zero up to the
-    step that has room for one.
+    A datagram of many packets or cells arrives whole or not at all. If none fits, the goodput is zero up to
+    the step that has room for one.
     """
     return DOUBLINGS if at.goodput <= LEAST * at.limit else PATIENCE
 

@@ -66,11 +66,12 @@ class Queue(msgspec.Struct, frozen=True):
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
-def with_limit(kind: str, limit: Toml | None) -> str:
-    """The value for another discipline; it keeps the given limit, if any, so that only the kind changes."""
-    if limit is None or "limit" not in kinds(_FAMILY)[kind]:
+def with_limit(kind: str, limit: str) -> str:
+    """The value for another discipline with this limit, also if it is a default: only the kind changes."""
+    key = kinds(_FAMILY)[kind].get("limit")
+    if not limit or key is None or key.default == limit:
         return kind
-    return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
+    return f"{{ {kind} = {{ limit = {_toml(limit)} }} }}"
 
 
 def complete(kind: str) -> bool:
@@ -112,11 +113,10 @@ def keeps_rates(at: Situation, step: Candidate) -> bool:
 def others(at: Situation, port: Port) -> Iterator[Candidate]:
     """Propose every other queue discipline without required settings for a port."""
     current = queue(at, port)
-    limit = current.settings.get("limit")
     for kind in kinds(_FAMILY):
         if kind != current.kind and complete(kind):
             words = f"use queue `{kind}` instead of `{current.kind}` at {port.name(at)}"
-            yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))
+            yield Candidate(words, ((join(current.path), with_limit(kind, current.limit)),))
 
 
 def limits(kind: str, at: Situation, port: Port, verb: str, values: Iterator[str]) -> Iterator[Proposal]:
