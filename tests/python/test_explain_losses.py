@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import copy
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engpass import advice
+from engpass.explain.losses import _WHICH, what, where, which
+from engpass.explain.point_facts import Drop
 from engpass.explain.select_point import choose_in
 from engpass.explanation import Explanation, explain
 from engpass.results.samples import DELAY_P99
 from engpass.testbed import load
+from engpass.types.outcome import Place
 
 
 def explained(text: dict[str, Any], *, with_advice: bool = True, **sets: str) -> Explanation:
@@ -131,3 +136,141 @@ def test_another_discipline_keeps_the_default_limit_of_the_present_one() -> None
     assert {"switch.s.queue": "codel"} in [
         dict(step.set) for proposal in advice.propose_all(made.at) for step in proposal.steps
     ], "a limit that is the default of both kinds is not written"
+
+
+ROUTERS: dict[str, Any] = {
+    "router": {"r1": {}, "r2": {}},
+    "link": {
+        "l1": {"ends": ["a", "r1"], "medium": "ethernet-100", "delay": "1 ms"},
+        "l2": {"ends": ["r1", "r2"], "medium": "ethernet-100", "delay": "1 ms"},
+        "l3": {"ends": ["r2", "b"], "medium": "ethernet-100", "delay": "1 ms"},
+    },
+    "traffic": {"u": {**UDP, "message": "1472 B", "rate": "1 Mbit/s"}},
+    "tunnel": {"t": {"ends": ["r1", "r2"], "header": "gre", "fragment": "outer"}},
+    "run": {"duration": "1 s"},
+}
+
+AT_PORTS = {
+    "buffer full": "the buffer of `r1` towards `r2`",
+    "discard policy": "the buffer of `r1` towards `r2`",
+    "CLP threshold": "the buffer of `r1` towards `r2`",
+    "exceeds token bucket burst": "the buffer of `r1` towards `r2`",
+    "policer": "the policer of `r1` towards `r2`",
+    "early drop": "the queue of `r1` towards `r2`",
+    "codel": "the queue of `r1` towards `r2`",
+    "damaged on the line": "the line from `r1` to `r2`",
+    "line down": "the line from `r1` to `r2`",
+    "inactive member": "the line from `r1` to `r2`",
+}
+
+
+def test_every_cause_of_losses_makes_an_english_sentence() -> None:
+    at = explained(ROUTERS, with_advice=False).at
+    for cause in _WHICH:
+        to = "r2" if cause in AT_PORTS else None
+        place = Place(node="b" if cause == "receive buffer" else "r1", link="l2" if to else None, to=to)
+        drop = Drop(place, cause, "u", 0, 2)
+        expected = AT_PORTS.get(
+            cause, "router `r1`" if cause != "receive buffer" else "the receive buffer of host `b`"
+        )
+        assert where(drop, at) == expected
+        assert f"because {where(drop, at)} loses {what(drop, at)}{which(drop)}".count("because") == 1
+        assert which(drop)[:2] in ("", ", ", " w"), "a relative clause, or one with `while`"
+
+
+def test_every_cause_of_the_core_has_its_words() -> None:
+    """`docs/model.md` lists the causes at nodes, in the order of the engine."""
+    model = (Path(__file__).parents[2] / "docs/model.md").read_text()
+    (listed,) = re.findall(r"; (time to live, too big, [^.)]*)\.\)", model)
+    assert {*listed.split(", "), *AT_PORTS} == {*_WHICH}
+
+
+SEVERAL = {
+    "l1": {"ends": ["a", "r1"], "medium": "ethernet-100", "delay": "1 ms"},
+    "p0": {"ends": ["r1", "r2"], "medium": "ethernet-100", "delay": "1 ms"},
+    "p1": {"ends": ["r1", "r2"], "medium": "ethernet-100", "delay": "2 ms"},
+    "l3": {"ends": ["r2", "b"], "medium": "ethernet-100", "delay": "1 ms"},
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "said", "cure"),
+    [
+        (
+            {"traffic": {"u": {**ROUTERS["traffic"]["u"], "ttl": 2}}},
+            "whose time to live ends there",
+            ("traffic.u.ttl", "64"),
+        ),
+        (
+            {
+                "router": {"r1": {}, "m": {}, "r2": {}},
+                "tunnel": {"t": {"ends": ["r1", "r2"], "header": "gre", "fragment": "outer", "ttl": 1}},
+                "link": {
+                    **ROUTERS["link"],
+                    "l2": {"ends": ["r1", "m"], "medium": "ethernet-100"},
+                    "l4": {"ends": ["m", "r2"], "medium": "ethernet-100"},
+                },
+            },
+            "whose time to live ends there",
+            ("tunnel.t.ttl", "64"),
+        ),
+        (
+            {
+                "tunnel": {
+                    "t": {
+                        "ends": ["r1", "r2"],
+                        "header": "gre",
+                        "fragment": "outer",
+                        "reassembly": {"timeout": "1 us"},
+                    }
+                }
+            },
+            "of which a fragment is missing when the time for reassembly ends",
+            ("tunnel.t.reassembly.timeout", "30 s"),
+        ),
+        (
+            {
+                "router": {"r1": {"ecmp": "round-robin"}, "r2": {}},
+                "link": SEVERAL,
+                "traffic": {"u": {**ROUTERS["traffic"]["u"], "rate": "40 Mbit/s", "message": "1000 B"}},
+                "tunnel": {"t": {"ends": ["r1", "r2"], "header": {"gre": {"sequence": True}}}},
+            },
+            "which leave a tunnel out of sequence",
+            ("tunnel.t.header.gre.sequence", "false"),
+        ),
+    ],
+    ids=["TTL", "TTL of a tunnel", "timeout", "sequence"],
+)
+def test_advice_cures_drops_in_routers(parts: dict[str, Any], said: str, cure: tuple[str, str]) -> None:
+    made = explained({**ROUTERS, **parts})
+    assert made.finding.bottleneck.startswith("router `")
+    assert said in made.finding.evidence
+    assert dict([cure]) in changes(made).values()
+    assert made.advice is not None
+    (best,) = [one for one in made.advice.changes if one.set == (cure,)]
+    assert best.own.after.loss == 0
+
+
+def test_advice_gives_cells_of_low_priority_the_whole_queue() -> None:
+    made = explained(
+        {
+            "switch": {"s": {"kind": "atm", "output_buffer": "400 cells", "clp_threshold": "10 cells"}},
+            "link": {
+                "x": {"ends": ["a", "s"], "medium": "oc-3c"},
+                "y": {"ends": ["s", "b"], "medium": "atm", "rate": "30 Mbit/s"},
+            },
+            "circuit": {"c": {"from": "a", "to": "b", "clp": 1}},
+            "traffic": {"u": {**UDP, "message": "9000 B", "rate": "10 Mbit/s"}},
+            "run": {"duration": "1 s"},
+        }
+    )
+    assert "whose cells of low priority (CLP = 1) find it above its `clp_threshold`" in made.finding.evidence
+    found = list(changes(made).values())
+    assert {"circuit.c.clp": "0"} in found
+    assert {"switch.s.clp_threshold": "399 cells"} in found
+
+
+def test_a_healthy_flow_gets_no_advice_for_losses() -> None:
+    at = explained(ROUTERS, with_advice=False).at
+    kinds = {proposal.kind for proposal in advice.propose_all(at)}
+    assert not kinds & {"ttl", "cell-priority", "tunnel"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from engpass.advice import engines, ports
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
-from engpass.explain.bottleneck import DAMAGED
+from engpass.explain.losses import DAMAGED
 from engpass.explain.point_facts import INPUT_FULL, Hop, Situation
 from engpass.limiter import is_limited_by
 from engpass.settings import Path, join

@@ -46,6 +46,18 @@ HOLD_FULL = "ARP hold full"
 NO_REPLY = "no ARP reply"
 """The cause of losses of packets that waited in a router for ARP, which got no reply."""
 
+OUT_OF_TIME = "reassembly timeout"
+"""The cause of losses of fragments that wait too long for others at the end of a tunnel."""
+
+OUT_OF_SEQUENCE = "out of sequence"
+"""The cause of losses of packets that leave a tunnel after packets that entered it later."""
+
+EXPIRED = "time to live"
+"""The cause of losses of packets that cross more routers than their TTL allows."""
+
+LOW_PRIORITY = "CLP threshold"
+"""The cause of losses of cells of low priority in a queue that has room for others only."""
+
 NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for whose reassembly the end of a tunnel has no memory."""
 
