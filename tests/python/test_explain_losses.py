@@ -274,3 +274,17 @@ def test_a_healthy_flow_gets_no_advice_for_losses() -> None:
     at = explained(ROUTERS, with_advice=False).at
     kinds = {proposal.kind for proposal in advice.propose_all(at)}
     assert not kinds & {"ttl", "cell-priority", "tunnel"}
+
+
+@pytest.mark.parametrize("duration", ["1 s", "3 s", "6 s"])
+def test_a_black_hole_is_the_bottleneck_however_long_the_run_is(duration: str) -> None:
+    """The first timer expires after a second, before which the sender only fills its window."""
+    silent = {
+        "router": {"r1": {"icmp": False}, "r2": {}},
+        "tunnel": {"t": {"ends": ["r1", "r2"], "header": "gre"}},
+        "traffic": {"u": {**TCP, "message": "100 kB", "tcp": {"path_mtu": "discovered"}}},
+        "run": {"duration": duration},
+    }
+    made = explained({**ROUTERS, **silent}, with_advice=False)
+    assert made.sentence.startswith("router `r1` limits `u` to 0 bit/s")
+    assert "because they are longer than the MTU of its next link" in made.finding.evidence

@@ -297,9 +297,14 @@ def _down(at: Situation, drop: Drop) -> Finding:
 
 
 def _black_hole(at: Situation) -> Finding | None:
-    """The finding for a router that drops too long segments while TCP waits for its timer; else `None`."""
+    """The finding for a router that drops too long segments while TCP waits for its timer; else `None`.
+
+    In a short run most of the time is the wait for the first timer, which looks like a full congestion window.
+    If nothing arrives, the losses explain it.
+    """
     drops = at.lost_at(TOO_BIG)
-    if not at.tcp or not drops or at.idle("retransmission timer") <= at.idle("congestion window"):
+    waits = at.idle("retransmission timer") > at.idle("congestion window")
+    if not at.tcp or not drops or not (waits or (not at.goodput and drops[0] == at.own_drops[0])):
         return None
     drop = drops[0]
     router = drop.place.node
