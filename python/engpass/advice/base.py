@@ -56,13 +56,14 @@ class Proposal(msgspec.Struct, frozen=True):
         return Proposal(kind, cost, (Candidate(words, tuple((join(path), value) for path, value in sets)),))
 
 
-def patience(at: Situation) -> int:
-    """Steps without gain after which a search for a larger buffer ends: all if next to nothing arrives.
+def patient(at: Situation, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Try all sizes of buffers if next to nothing arrives: the first steps cannot gain anything.
 
     A datagram of many packets or cells arrives whole or not at all. If none fits, the goodput is zero up to
     the step that has room for one.
     """
-    return DOUBLINGS if at.goodput <= LEAST * at.limit else PATIENCE
+    for one in proposals:
+        yield replace(one, patience=len(one.steps)) if at.goodput <= LEAST * at.limit else one
 
 
 Kind = Callable[[Situation], Iterator[Proposal]]
@@ -86,8 +87,7 @@ def doubling(
     """
     given = at.settings.amount(*path) or start
     if given is not None:
-        for proposal in scaled(kind, cost, [(path, given)], words, factor=factor, steps=steps, named=given):
-            yield replace(proposal, patience=patience(at))
+        yield from scaled(kind, cost, [(path, given)], words, factor=factor, steps=steps, named=given)
 
 
 def scaled(

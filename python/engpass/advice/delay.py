@@ -45,7 +45,7 @@ def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
     first = (("traffic", at.flow, "priority"), _VOICE)
     if at.needs.paced and str(at.settings.get("traffic", at.flow, "priority") or "0") < _VOICE:
         words = f"give `{at.flow}` priority at {port.name(at)}: `priority`, class {_VOICE}"
-        kind = ports.with_limit("priority", queue.limit)
+        kind = ports.with_limit("priority", queue)
         yield Proposal.one("delay", Cost.SETTING, words, (queue.path, kind), first)
 
 

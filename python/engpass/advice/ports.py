@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, patience
+from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
 from engpass.explain.point_facts import Hop, Situation
 from engpass.settings import Amount, join, kinds, split
 from engpass.source import Toml
@@ -40,9 +40,9 @@ class Port(NamedTuple):
         return Port(hop.start, hop.end, hop.link)
 
     def name(self, at: Situation) -> str:
-        """The port in words: its node and the neighbour, with the link if several lead there."""
-        link = f" over `{self.link}`" if self.link in at.parallel else ""
-        return f"`{self.node}` towards `{self.end}`{link}"
+        """The port in words: its node and the neighbour, with the link if that has its own queue."""
+        own = self.link in at.parallel and _has_queue(at, self.link)
+        return f"`{self.node}` towards `{self.end}`{f' over `{self.link}`' if own else ''}"
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -66,12 +66,12 @@ class Queue(msgspec.Struct, frozen=True):
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
-def with_limit(kind: str, limit: str) -> str:
-    """The value for another discipline with this limit, also if it is a default: only the kind changes."""
+def with_limit(kind: str, queue: Queue) -> str:
+    """The value for another discipline with the limit of a queue, also a default: only the kind changes."""
     key = kinds(_FAMILY)[kind].get("limit")
-    if not limit or key is None or key.default == limit:
+    if key is None or (key.default == queue.limit and "limit" not in queue.settings):
         return kind
-    return f"{{ {kind} = {{ limit = {_toml(limit)} }} }}"
+    return f"{{ {kind} = {{ limit = {_toml(queue.limit)} }} }}"
 
 
 def complete(kind: str) -> bool:
@@ -94,12 +94,16 @@ def is_atm(at: Situation, node: str) -> bool:
 def queue(at: Situation, port: Port) -> Queue:
     """The queue discipline of a port: that of its link, or else that of its switch or router."""
     family = "switch" if port.node in at.settings.names("switch") else "router"
-    own = at.settings.find("link", port.link, "queue")
-    given = own is not None and own.given
-    path = ("link", port.link, "queue") if given else (family, port.node, "queue")
+    own = ("link", port.link, "queue")
+    path = own if _has_queue(at, port.link) else (family, port.node, "queue")
     kind = at.settings.kind(*path) or _DEFAULT
     inner = at.settings.get(*path, kind)
     return Queue(path, kind, inner if isinstance(inner, dict) else {})
+
+
+def _has_queue(at: Situation, link: str) -> bool:
+    own = at.settings.find("link", link, "queue")
+    return own is not None and own.given
 
 
 def keeps_rates(at: Situation, step: Candidate) -> bool:
@@ -116,7 +120,7 @@ def others(at: Situation, port: Port) -> Iterator[Candidate]:
     for kind in kinds(_FAMILY):
         if kind != current.kind and complete(kind):
             words = f"use queue `{kind}` instead of `{current.kind}` at {port.name(at)}"
-            yield Candidate(words, ((join(current.path), with_limit(kind, current.limit)),))
+            yield Candidate(words, ((join(current.path), with_limit(kind, current)),))
 
 
 def limits(kind: str, at: Situation, port: Port, verb: str, values: Iterator[str]) -> Iterator[Proposal]:
@@ -128,7 +132,7 @@ def limits(kind: str, at: Situation, port: Port, verb: str, values: Iterator[str
         for limit in itertools.islice(values, DOUBLINGS)
     )
     if steps:
-        yield Proposal(kind, Cost.SETTING, steps, patience(at))
+        yield Proposal(kind, Cost.SETTING, steps)
 
 
 def halved(limit: str) -> Iterator[str]:

@@ -299,12 +299,12 @@ def _down(at: Situation, drop: Drop) -> Finding:
 def _black_hole(at: Situation) -> Finding | None:
     """The finding for a router that drops too long segments while TCP waits for its timer; else `None`.
 
-    In a short run most of the time is the wait for the first timer, which looks like a full congestion window.
-    If nothing arrives, the losses explain it.
+    In a short run most of the time is the wait for the first timer, which looks like a full congestion
+    window. If nearly all segments are lost so, it is the timer nevertheless.
     """
     drops = at.lost_at(TOO_BIG)
     waits = at.idle("retransmission timer") > at.idle("congestion window")
-    if not at.tcp or not drops or not (waits or (not at.goodput and drops[0] == at.own_drops[0])):
+    if not at.tcp or not drops or not (waits or drops[0].datagrams >= GOODPUT * at.sent):
         return None
     drop = drops[0]
     router = drop.place.node
