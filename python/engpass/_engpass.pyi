@@ -111,6 +111,9 @@ class Campaign:
     def numbers(self, variant: str, sweep: Sequence[tuple[str, str]]) -> str:
         """Hosts, links and traffic of one point in whole numbers, as JSON; raises `InvalidTestbed`."""
 
+    def shares_down(self, variant: str, sweep: Sequence[tuple[str, str]], repeat: int) -> str:
+        """By link, if it is down in the measurement window of a repeat: for which share of it, as JSON."""
+
     def settings(
         self, variant: str | None, sweep: Sequence[tuple[str, str]], families: Sequence[str]
     ) -> bytes:

@@ -194,4 +194,13 @@ def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situ
         for node, queue in zip(link.ends, link.queues, strict=True)
         if queue is not None
     }
-    return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver, queues)
+    return Situation(
+        settings,
+        chosen.topology,
+        chosen.flow,
+        tuple(outcomes),
+        limits,
+        chosen.receiver,
+        queues,
+        bench.shares_down(),
+    )

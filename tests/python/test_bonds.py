@@ -131,8 +131,8 @@ duration = "300 ms"
 """
     made = explained((), text)
     assert made.finding.key == "drops: inactive member"
-    assert made.finding.bottleneck == "the line from `a` to `b`"
-    assert "because host `b` receives on another member of its bond" in made.finding.evidence
+    assert made.finding.bottleneck == "the line from `a` to `b` over `y`"
+    assert "while host `b` receives on another member of its bond" in made.finding.evidence
 
 
 def test_topology_drawing_names_bonds() -> None:

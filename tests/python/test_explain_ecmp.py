@@ -223,3 +223,25 @@ def test_control_that_needs_marks_is_proposed_only_where_a_queue_marks() -> None
         said = [step.say for proposal in congestion.propose(at) for step in proposal.steps]
         assert any("`bbr`" in one for one in said)
         assert any("`dctcp`" in one for one in said) is wanted
+
+
+@pytest.mark.parametrize("rate", ["5 Mbit/s", "9 Mbit/s", "20 Mbit/s"])
+def test_a_link_is_down_as_long_as_its_events_say_although_the_nic_sends_into_it(rate: str) -> None:
+    testbed = {
+        "name": "A NIC whose link fails",
+        "host": {"a": {}, "b": {}},
+        "router": {"r": {}},
+        "link": {
+            "l1": {"ends": ["a", "r"], "medium": "ethernet-10"},
+            "l2": {"ends": ["r", "b"], "medium": "ethernet-100"},
+        },
+        "traffic": {"u": {"kind": "udp-stream", "from": "a", "to": "b", "message": "1000 B", "rate": rate}},
+        "event": {
+            "d": {"target": "l1", "at": "1 s", "change": "down"},
+            "u": {"target": "l1", "at": "2 s", "change": "up"},
+        },
+        "run": {"duration": "4 s"},
+    }
+    made = explain(choose_in(engpass.testbed.load(testbed), None, [], None), advice=False)
+    assert made.finding.evidence.startswith("it is down 25.0 % of the time and loses ")
+    assert made.at.books["l1", "a", "r"].books.share("idle: line down") < 0.13, "the NIC sends all the time"

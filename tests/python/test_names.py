@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from engpass.advice import memory, ports
-from engpass.explain.bottleneck import where
+from engpass.explain.losses import where
 from engpass.explain.point_facts import Drop, Situation
 from engpass.explain.select_point import choose_in
 from engpass.limiter import limiting_kind, limits_receiver, limits_sender
@@ -107,13 +107,13 @@ def test_a_port_of_a_node_with_an_arrow_in_its_name_is_found() -> None:
     drop = Drop(Place(node="r -> s", link="l1", to="b"), "buffer full", "f", 0, 1)
     assert where(drop, at) == "the buffer of `r -> s` towards `b`"
     at.__dict__["drops"] = (drop,)
-    assert ports.losing(at) == [("r -> s", "b")]
+    assert ports.losing(at) == [("r -> s", "b", "l1")]
 
 
 def test_loss_in_a_host_named_with_an_arrow_is_not_on_a_line() -> None:
     at = situation(flow("link `l0`", "link"), "a", "x -> y")
     drop = Drop(Place(node="x -> y"), "receive buffer", "f", 0, 1)
-    assert where(drop, at) == "receive buffer at host `x -> y`"
+    assert where(drop, at) == "the receive buffer of host `x -> y`"
 
 
 def test_names_like_reserved_words_are_explained() -> None:

@@ -7,6 +7,7 @@
 mod acks;
 mod bound;
 mod certain;
+mod closed;
 mod connection;
 mod cut;
 mod demand;

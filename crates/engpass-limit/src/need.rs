@@ -39,8 +39,12 @@ pub(super) enum Resource {
     Bucket(usize, NodeId),
     /// A token bucket that is smaller than a frame and therefore lets nothing through.
     Closed(usize, NodeId),
+    /// A buffer before a line that is shorter than a frame and therefore lets nothing through.
+    Full(usize, NodeId),
     /// A tunnel that drops packets that are too long for it.
     Refusing(usize),
+    /// A router at which the TTL of packets ends.
+    Expiry(NodeId),
     /// Offer of a lane's application, in units.
     Application(usize),
     /// Payload bits per second that the windows of a lane's connections let through.

@@ -229,6 +229,8 @@ fn reason(
             format!("its token rate is {}{shared}", rate(resources.capacities[first]))
         }
         BottleneckKind::TokenBucket => "frames longer than its burst are dropped".to_owned(),
+        BottleneckKind::Buffer => "frames longer than its `limit` are dropped".to_owned(),
+        BottleneckKind::TimeToLive => "all packets are dropped there, because their TTL ends".to_owned(),
         BottleneckKind::Tunnel => "packets longer than its MTU are dropped".to_owned(),
         BottleneckKind::SendingPath | BottleneckKind::ReceivingPath => {
             let (path, transfer) = data(bottleneck);

@@ -79,6 +79,8 @@ pub(super) fn stages(
             BottleneckKind::Shaper => "shaper",
             BottleneckKind::Policer => "policer",
             BottleneckKind::TokenBucket => "token bucket",
+            BottleneckKind::Buffer => "buffer",
+            BottleneckKind::TimeToLive => "TTL",
             BottleneckKind::Tunnel => "tunnel",
             BottleneckKind::Router => "router",
             BottleneckKind::SendingPath => "copies, then DMA",

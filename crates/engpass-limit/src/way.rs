@@ -53,7 +53,7 @@ impl Unit {
     }
 
     /// Returns the unit's need of a resource. `of` returns the amount that a packet with these layers takes.
-    fn need(self, demand: &Demand<'_>, piece: &PathLink, of: impl Fn(&Layers) -> f64) -> Need {
+    pub(super) fn need(self, demand: &Demand<'_>, piece: &PathLink, of: impl Fn(&Layers) -> f64) -> Need {
         let amount = |part: &Part| of(&self.packet(piece, part));
         let unit = piece.parts.iter().map(|part| part.count * amount(part)).sum();
         let least = match self {
@@ -108,13 +108,13 @@ fn longest_payload(mtu: u64) -> u64 {
 }
 
 /// Returns the bits of a packet's cells or frames, without physical framing.
-fn frame_bits(layers: &Layers) -> f64 {
+pub(super) fn frame_bits(layers: &Layers) -> f64 {
     (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
 }
 
 /// The links on a lane's paths to the receiver, and the packets that come to the stops of these paths.
 pub(super) struct There {
-    pieces: Vec<PathLink>,
+    pub(super) pieces: Vec<PathLink>,
     pub(super) arriving: Vec<Arriving>,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Builder<'a> {
         pieces(self.topology, &demand.lane.back, vec![Part::one(header, 0)], false).0
     }
 
-    /// Adds the needs of lines, token buckets, policers and shapers on the paths to the receiver. Generators are not shaped.
+    /// Adds the needs of lines, token buckets, policers and shapers on the paths to the receiver, and places there that let nothing through. Generators are not shaped.
     pub(super) fn route(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
         // There are several first links if the sender has a bond.
         let first = there.pieces.iter().filter(|piece| piece.level == 0).map(|piece| unit.on(piece));
@@ -163,6 +163,7 @@ impl<'a> Builder<'a> {
                 self.refusal(demand, piece, frames);
             }
         }
+        self.expiry(demand, unit, there);
         let shaped = if demand.generator { &[] } else { there.pieces.as_slice() };
         for piece in shaped {
             let cells = unit.need(demand, piece, |layers| layers.cells() as f64);
@@ -233,23 +234,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the limit of a tunnel that drops all datagrams of the lane that come to it, because they are too long. If only some packets to a line meet such a
-    /// tunnel, the line stays open, and the tunnel is listed in `refused`.
-    fn refusal(&mut self, demand: &mut Demand<'a>, piece: &PathLink, bits: Need) {
-        let Some((tunnel, all)) = piece.refused else { return };
-        if !all {
-            demand.refused.push(tunnel);
-            return;
-        }
-        let place = Place { back: false, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
-        let closed = self.resources.get(Resource::Refusing(tunnel), || 0.0);
-        let name = &self.topology.tunnels[tunnel].name;
-        let bottleneck = named(BottleneckKind::Tunnel, name, format!("tunnel `{name}`"));
-        if let Some(limiter) = demand.add_bounded(bottleneck, (closed, bits), 0.0, Some(place)) {
-            limiter.share = piece.share;
-        }
-    }
-
     /// Adds the need of the token bucket of a line, for `bits` of frames. `longest` is the longest frame of a unit in bits, `shortest` the shortest frame of
     /// the flow. Cell links have no bucket here, because the length of a packet before segmentation is not defined there.
     fn tokens(
@@ -260,6 +244,7 @@ impl<'a> Builder<'a> {
         bits: Need,
         [longest, shortest]: [f64; 2],
     ) {
+        self.short_buffer(demand, piece, back, bits, [longest, shortest]);
         let (None, hop) = (piece.circuit(), piece.hop) else { return };
         let link = &self.topology.links[hop.link];
         let Some(Queue::TokenBucket(bucket)) = &link.queues[link.end_of(hop.from)] else { return };

@@ -85,8 +85,12 @@ pub enum BottleneckKind {
     Policer,
     /// A queue discipline with a rate limit of its own; `name` is its link.
     TokenBucket,
+    /// A buffer that is shorter than a packet; `name` is its link.
+    Buffer,
     /// A tunnel that drops packets because they are too long.
     Tunnel,
+    /// A router at which the time to live of all packets ends.
+    TimeToLive,
     /// The forwarding engine of a router on the path.
     Router,
     /// Copies and DMA of the sending host, which take turns.

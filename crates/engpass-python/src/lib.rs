@@ -108,6 +108,19 @@ impl PyCampaign {
         Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan serializes to JSON"))
     }
 
+    /// The share of the measurement window in which each link is down that is down in it, of one repeat, as JSON.
+    fn shares_down(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        repeat: u32,
+    ) -> PyResult<String> {
+        let point = self.point(py, variant, &sweep)?;
+        let seed = point.testbed.run.seed + u64::from(repeat);
+        Ok(json!(engpass_testbed::shares_down(&point, seed)).to_string())
+    }
+
     /// The settings of these families at one point as a tree, as JSON: values as written, and defaults. An empty list asks for all families.
     /// Without `variant`, the answer has the settings of the file itself.
     fn settings(

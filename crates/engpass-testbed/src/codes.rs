@@ -43,6 +43,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("one-sided-bond", "a bond at one end of its links only"),
     ("black-hole", "too long packets that a router drops without an ICMP message"),
     ("short-burst", "a token bucket that drops packets as long as the MTU"),
+    ("short-limit", "a queue that drops packets as long as the MTU even if it is empty"),
     ("all-lost", "a link that loses every packet"),
     ("no-marks", "a congestion control that needs ECN, without ECN"),
     ("large-mss", "a TCP segment size above what the path carries"),

@@ -2,7 +2,9 @@
 
 use engpass_model::event::{Changes, Event, EventChange};
 use engpass_model::random::{Label, Stream};
+use indexmap::IndexMap;
 
+use crate::campaign::Point;
 use crate::check::events::Target;
 use crate::diagnostic::Diagnostic;
 use crate::links::node_id;
@@ -57,7 +59,7 @@ pub fn changes_by_event(testbed: &Testbed, topology: &Topology, seed: u64) -> Ve
 
 /// Returns all changes of a run with this seed up to and including the end of the run, in order of time. Changes at one instant are in the order of their
 /// events in the file.
-pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change> {
+fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change> {
     let end = testbed.run.duration.0;
     let events = changes_by_event(testbed, topology, seed).into_iter();
     let mut changes: Vec<Change> =
@@ -65,6 +67,26 @@ pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change>
     // The sort is stable: changes of one event keep their order.
     changes.sort_by_key(|change| (change.at, change.event));
     changes
+}
+
+/// Returns the share of the measurement window of a run with this seed in which each link is down, for the links that are down in it. A link that sends
+/// into its outage is not idle, so its ledger does not show this share.
+pub fn shares_down(point: &Point, seed: u64) -> IndexMap<String, f64> {
+    let Point { testbed, topology } = point;
+    let (begin, end) = (testbed.run.warmup.map_or(0, |warmup| warmup.0), testbed.run.duration.0);
+    let mut down: IndexMap<usize, (u64, Option<u64>)> = IndexMap::new();
+    for change in changes(testbed, topology, seed) {
+        let (time, since) = down.entry(change.link).or_default();
+        match (change.down, *since) {
+            (true, None) => *since = Some(change.at.max(begin)),
+            (false, Some(from)) => (*time, *since) = (*time + change.at.max(begin) - from, None),
+            _ => {}
+        }
+    }
+    let whole = |(time, since): (u64, Option<u64>)| time + since.map_or(0, |from| end.saturating_sub(from));
+    let share = |times| whole(times) as f64 / (end - begin) as f64;
+    let named = |(link, times): (usize, _)| (topology.links[link].name.clone(), share(times));
+    down.into_iter().map(named).filter(|(_, share)| *share > 0.0).collect()
 }
 
 impl Resolver<'_> {
@@ -121,10 +143,14 @@ mod tests {
         message = "1 kB"
     "#;
 
-    fn changes_of(events: &str, seed: u64) -> Vec<Change> {
+    fn point_of(events: &str) -> Point {
         let source = Source { name: "x.toml".into(), text: format!("{ROW}{events}") };
         let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
-        let point = campaign.point("base", &[]).expect("a checked file has a base point");
+        campaign.point("base", &[]).expect("a checked file has a base point")
+    }
+
+    fn changes_of(events: &str, seed: u64) -> Vec<Change> {
+        let point = point_of(events);
         changes(&point.testbed, &point.topology, seed)
     }
 
@@ -176,6 +202,26 @@ mod tests {
             let found = changes_of(&event(target), 1);
             assert_eq!((found[0].link, found[0].seen_by), (2, seen_by), "{target}");
         }
+    }
+
+    #[test]
+    fn share_down_is_that_of_the_link_in_the_measurement_window() {
+        let event = |name, link, at, change| {
+            format!("[event.{name}]\ntarget = \"{link}\"\nat = \"{at}\"\nchange = \"{change}\"\n")
+        };
+        let events = [
+            // An interface that is down takes down its link.
+            event("d", "r1/upper", "1 s", "down"),
+            event("again", "upper", "3 s", "down"),
+            event("u", "upper", "4 s", "up"),
+            event("last", "b", "7 s", "down"),
+            event("early", "a", "1 s", "down"),
+            event("back", "a", "2 s", "up"),
+        ];
+        let run = "[run]\nduration = \"10 s\"\nwarmup = \"2 s\"\n";
+        let point = point_of(&(events.concat() + run));
+        let found: Vec<(String, f64)> = shares_down(&point, 1).into_iter().collect();
+        assert_eq!(found, [("upper".to_owned(), 0.25), ("b".to_owned(), 0.375)]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
-pub use events::{Change, EventChanges, changes, changes_by_event};
+pub use events::{Change, EventChanges, changes_by_event, shares_down};
 pub use membership::Membership;
 pub use plan::{PointPlan, plan};
 pub use reference::reference;

@@ -1,17 +1,20 @@
-//! Warnings about parts without effect (unused links, policies without a choice, events that change nothing), and about token buckets that drop full packets.
+//! Warnings about parts without effect (unused links, policies without a choice, events that change nothing), and about queues that drop full packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
+use engpass_model::shape::PolicingAction;
 use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
 use engpass_model::unit::Size;
 
 use crate::arp::ArpInterface;
 use crate::diagnostic::Diagnostic;
+use crate::links::switch;
 use crate::resolve::Resolver;
 use crate::route::{Passage, ShortestPaths};
-use crate::topology::{EventPath, Fan, NodeId, NodeKind, PathSegment};
+use crate::topology::{CircuitPath, EventPath, Fan, NodeId, NodeKind, PathSegment};
 
 /// The use of links, nodes and segments by all traffic, collected while its paths are found.
 #[derive(Default)]
@@ -76,27 +79,34 @@ impl Resolver<'_> {
         }
         self.choices_of_engines(&shown);
         self.bonds_without_traffic(&shown);
-        self.buckets_below_the_mtu(&shown);
+        self.queues_below_the_mtu(&shown);
+        self.cell_priorities_without_effect();
         self.events_without_effect(events, &shown, arp);
     }
 
-    /// Warns about token buckets on used lines that are too small to hold the tokens of a packet as long as the MTU.
-    fn buckets_below_the_mtu(&mut self, shown: &PathUsage) {
+    /// Warns about queues of used lines that drop a packet as long as the MTU even if they are empty: token buckets that are too small to hold its tokens, and
+    /// limits in bytes.
+    fn queues_below_the_mtu(&mut self, shown: &PathUsage) {
         let mut found = Vec::new();
         for leg in &shown.taken {
             let PathSegment::Link(hop) = leg else { continue };
             let link = &self.links[hop.link];
-            let end = link.end_of(hop.from);
             // Only path segments over links are listed, and they carry frames.
-            let frame = link.frame_bytes(link.mtu);
-            if let Some(Queue::TokenBucket(bucket)) = &link.queues[end]
-                && bucket.burst.bytes() < frame
+            let frame = Size(link.frame_bytes(link.mtu));
+            let Some(queue) = &link.queues[link.end_of(hop.from)] else { continue };
+            if let Queue::TokenBucket(bucket) = queue
+                && bucket.burst < frame
             {
-                found.push((*hop, bucket.burst, link.mtu, Size(frame)));
+                found.push((*hop, "short-burst", "token bucket", ("burst", bucket.burst), frame));
+            }
+            let limit = Size(queue.limit().bytes);
+            if limit < frame {
+                found.push((*hop, "short-limit", "queue", ("limit", limit), frame));
             }
         }
-        for (hop, burst, mtu, frame) in found {
-            let (name, node) = (self.links[hop.link].name.clone(), self.nodes[hop.from].clone());
+        for (hop, code, what, (key, most), frame) in found {
+            let (link, node) = (&self.links[hop.link], self.nodes[hop.from].clone());
+            let (name, mtu) = (link.name.clone(), link.mtu);
             let family = match self.kind(hop.from) {
                 NodeKind::Router(_) => "router",
                 _ => "switch",
@@ -104,12 +114,54 @@ impl Resolver<'_> {
             let own = ["link", &name, "queue"];
             let path = if self.checker.has(&own) { own } else { [family, &node, "queue"] };
             let message = format!(
-                "the token bucket of `{node}` on link `{name}` drops all frames longer than its `burst` of {burst}, but a packet of {mtu} B, the MTU, needs {frame}"
+                "the {what} of `{node}` on link `{name}` drops all frames longer than its `{key}` of {most}, but a packet of {mtu} B, the MTU, needs {frame}"
             );
-            let help = format!("set `burst` to at least `{frame}`, or reduce the `mtu` of the link");
-            let warning =
-                Diagnostic::warning("short-burst", message).help(help).only_if_at_every_point(&name);
+            let help = format!("set `{key}` to at least `{frame}`, or reduce the `mtu` of the link");
+            let warning = Diagnostic::warning(code, message).help(help).only_if_at_every_point(&name);
             self.checker.report(&path, warning);
+        }
+    }
+
+    /// Warns about thresholds for cells of low priority (CLP = 1) that no such cell meets, and about policers that tag cells with it although no switch behind
+    /// them has a threshold.
+    fn cell_priorities_without_effect(&mut self) {
+        let tags = |circuit: &CircuitPath| matches!(circuit.policing, Some((_, _, PolicingAction::Tag)));
+        let nodes = |circuit: &CircuitPath| -> Vec<NodeId> {
+            // Cells wait at the nodes that they leave, in both directions.
+            circuit.route.iter().skip(1).map(|hop| hop.from).collect()
+        };
+        let has_threshold = |node: &NodeId| matches!(switch(self.draft, *node), Some(Switch::Atm(switch)) if switch.clp_threshold.is_some());
+        let circuits: Vec<&CircuitPath> = self.circuits.iter().flatten().collect();
+        let met: BTreeSet<NodeId> = circuits
+            .iter()
+            .filter(|circuit| circuit.clp || tags(circuit))
+            .flat_map(|circuit| nodes(circuit))
+            .collect();
+        let first = self.draft.hosts.len();
+        let unmet: Vec<String> = (first..first + self.draft.switches.len())
+            .filter(|node| has_threshold(node) && !met.contains(node))
+            .map(|node| self.nodes[node].clone())
+            .collect();
+        let tagging: Vec<String> = circuits
+            .iter()
+            .filter(|circuit| tags(circuit) && !nodes(circuit).iter().any(has_threshold))
+            .map(|circuit| circuit.name.clone())
+            .collect();
+        for name in unmet {
+            let message =
+                format!("`clp_threshold` has no effect: no cells with CLP = 1 come to switch `{name}`");
+            let help = "set `clp = 1` for a circuit that crosses the switch, let its policer `tag` cells, or remove it";
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
+            self.checker.report_key(&["switch", &name, "clp_threshold"], found);
+        }
+        for name in tagging {
+            let message = format!(
+                "`tag` has no effect: no switch that circuit `{name}` crosses has a `clp_threshold`, so tagged cells are like others"
+            );
+            let help =
+                "give a switch on the path of the circuit a `clp_threshold`, or set `action = \"discard\"`";
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
+            self.checker.report(&["circuit", &name, "policing", "action"], found);
         }
     }
 

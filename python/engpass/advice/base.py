@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
 from engpass.explain.point_facts import Situation
+from engpass.explain.service import LEAST
 from engpass.settings import Amount, join
 
 PATIENCE = 2
@@ -52,6 +54,16 @@ class Proposal(msgspec.Struct, frozen=True):
     def one(kind: str, cost: Cost, words: str, *sets: tuple[Sequence[str], str]) -> Proposal:
         """A change of a single step: paths with their values."""
         return Proposal(kind, cost, (Candidate(words, tuple((join(path), value) for path, value in sets)),))
+
+
+def patient(at: Situation, proposals: Iterable[Proposal]) -> Iterator[Proposal]:
+    """Try all sizes of buffers if next to nothing arrives: the first steps cannot gain anything.
+
+    A datagram of many packets or cells arrives whole or not at all. If none fits, the goodput is zero up to
+    the step that has room for one.
+    """
+    for one in proposals:
+        yield replace(one, patience=len(one.steps)) if at.goodput <= LEAST * at.limit else one
 
 
 Kind = Callable[[Situation], Iterator[Proposal]]

@@ -37,15 +37,15 @@ def _nic(at: Situation) -> Iterator[Proposal]:
 
 
 def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
-    node, end = hop.start, hop.end
-    queue = ports.queue(at, hop.start, hop.end)
-    for step in ports.others(at, hop.start, hop.end):
+    port = ports.Port.of(hop)
+    queue = ports.queue(at, port)
+    for step in ports.others(at, port):
         yield Proposal("delay", Cost.SETTING, (step,))
-    yield from ports.limits("delay", at, node, end, "lower", ports.halved(queue.limit))
+    yield from ports.limits("delay", at, port, "lower", ports.halved(queue.limit))
     first = (("traffic", at.flow, "priority"), _VOICE)
     if at.needs.paced and str(at.settings.get("traffic", at.flow, "priority") or "0") < _VOICE:
-        words = f"give `{at.flow}` priority at `{node}` towards `{end}`: `priority`, class {_VOICE}"
-        kind = ports.with_limit("priority", queue.settings.get("limit"))
+        words = f"give `{at.flow}` priority at {port.name(at)}: `priority`, class {_VOICE}"
+        kind = ports.with_limit("priority", queue)
         yield Proposal.one("delay", Cost.SETTING, words, (queue.path, kind), first)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from engpass.advice import engines, ports
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
-from engpass.explain.bottleneck import DAMAGED
+from engpass.explain.losses import DAMAGED
 from engpass.explain.point_facts import INPUT_FULL, Hop, Situation
 from engpass.limiter import is_limited_by
 from engpass.settings import Path, join
@@ -59,8 +59,9 @@ def _holds_back(at: Situation, hop: Hop) -> bool:
 
 def _more_tokens(at: Situation, hop: Hop) -> Iterator[Proposal]:
     """Propose a higher rate of a token bucket: like a faster line, an agreed rate is bought."""
-    path = ports.queue(at, hop.start, hop.end).path
-    words = f"let the token bucket of `{hop.start}` towards `{hop.end}` pass {{}}"
+    port = ports.Port.of(hop)
+    path = ports.queue(at, port).path
+    words = f"let the token bucket of {port.name(at)} pass {{}}"
     yield from doubling(at, "line", Cost.HARDWARE, (*path, "token-bucket", "rate"), words, steps=3)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
-from engpass.explain.point_facts import Situation
+from engpass.explain.point_facts import Hop, Situation
 from engpass.settings import Amount, join, kinds, split
 from engpass.source import Toml
 
@@ -24,6 +25,24 @@ _DEFAULT = "drop-tail"
 
 _AGREED = "token-bucket"
 """The queue discipline that enforces an agreed rate; no proposal replaces it by another discipline."""
+
+
+class Port(NamedTuple):
+    """The port of a switch or router that sends on `link`; others may lead to the same neighbour."""
+
+    node: str
+    end: str
+    link: str
+
+    @staticmethod
+    def of(hop: Hop) -> Port:
+        """The port that sends on a line."""
+        return Port(hop.start, hop.end, hop.link)
+
+    def name(self, at: Situation) -> str:
+        """The port in words: its node and the neighbour, with the link if that has its own queue."""
+        own = self.link in at.parallel and _has_queue(at, self.link)
+        return f"`{self.node}` towards `{self.end}`{f' over `{self.link}`' if own else ''}"
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -47,11 +66,12 @@ class Queue(msgspec.Struct, frozen=True):
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
-def with_limit(kind: str, limit: Toml | None) -> str:
-    """The value for another discipline; it keeps the given limit, if any, so that only the kind changes."""
-    if limit is None or "limit" not in kinds(_FAMILY)[kind]:
+def with_limit(kind: str, queue: Queue) -> str:
+    """The value for another discipline with the limit of a queue, also a default: only the kind changes."""
+    key = kinds(_FAMILY)[kind].get("limit")
+    if key is None or (key.default == queue.limit and "limit" not in queue.settings):
         return kind
-    return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
+    return f"{{ {kind} = {{ limit = {_toml(queue.limit)} }} }}"
 
 
 def complete(kind: str) -> bool:
@@ -59,11 +79,11 @@ def complete(kind: str) -> bool:
     return not any(key.required for key in kinds(_FAMILY)[kind].values())
 
 
-def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
-    """The ports (node, neighbour) whose queues drop datagrams of the flow, the one with most drops first."""
+def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[Port]:
+    """The ports whose queues drop datagrams of the flow, the one with most drops first."""
     places = (drop.place for drop in at.own_drops if drop.cause in causes)
-    ports = ((place.node, place.to) for place in places if place.to is not None)
-    return list(dict.fromkeys(port for port in ports if at.is_switch(port[0])))
+    ports = (Port(place.node, place.to, place.link) for place in places if place.to and place.link)
+    return list(dict.fromkeys(port for port in ports if at.is_switch(port.node)))
 
 
 def is_atm(at: Situation, node: str) -> bool:
@@ -71,17 +91,19 @@ def is_atm(at: Situation, node: str) -> bool:
     return node in at.settings.names("switch") and at.settings.kind("switch", node) == "atm"
 
 
-def queue(at: Situation, node: str, end: str) -> Queue:
-    """The queue discipline of the port of a switch or router to the neighbour `end`."""
-    family = "switch" if node in at.settings.names("switch") else "router"
-    path: tuple[str, ...] = (family, node, "queue")
-    for link in at.topology.links:
-        own = at.settings.find("link", link.name, "queue")
-        if set(link.ends) == {node, end} and own is not None and own.given:
-            path = ("link", link.name, "queue")
+def queue(at: Situation, port: Port) -> Queue:
+    """The queue discipline of a port: that of its link, or else that of its switch or router."""
+    family = "switch" if port.node in at.settings.names("switch") else "router"
+    own = ("link", port.link, "queue")
+    path = own if _has_queue(at, port.link) else (family, port.node, "queue")
     kind = at.settings.kind(*path) or _DEFAULT
     inner = at.settings.get(*path, kind)
     return Queue(path, kind, inner if isinstance(inner, dict) else {})
+
+
+def _has_queue(at: Situation, link: str) -> bool:
+    own = at.settings.find("link", link, "queue")
+    return own is not None and own.given
 
 
 def keeps_rates(at: Situation, step: Candidate) -> bool:
@@ -92,22 +114,19 @@ def keeps_rates(at: Situation, step: Candidate) -> bool:
     )
 
 
-def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
-    """Propose every other queue discipline without required settings for the port of `node` to `end`."""
-    current = queue(at, node, end)
-    limit = current.settings.get("limit")
+def others(at: Situation, port: Port) -> Iterator[Candidate]:
+    """Propose every other queue discipline without required settings for a port."""
+    current = queue(at, port)
     for kind in kinds(_FAMILY):
         if kind != current.kind and complete(kind):
-            words = f"use queue `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
-            yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))
+            words = f"use queue `{kind}` instead of `{current.kind}` at {port.name(at)}"
+            yield Candidate(words, ((join(current.path), with_limit(kind, current)),))
 
 
-def limits(
-    kind: str, at: Situation, node: str, end: str, verb: str, values: Iterator[str]
-) -> Iterator[Proposal]:
+def limits(kind: str, at: Situation, port: Port, verb: str, values: Iterator[str]) -> Iterator[Proposal]:
     """Propose other limits for the queue of a port, one after the other; `verb` is what this does to it."""
-    current = queue(at, node, end)
-    words = f"{verb} the buffer of `{node}` towards `{end}` to {{}}"
+    current = queue(at, port)
+    words = f"{verb} the buffer of {port.name(at)} to {{}}"
     steps = tuple(
         Candidate(words.format(limit), ((join(current.path), current.with_limit(limit)),))
         for limit in itertools.islice(values, DOUBLINGS)

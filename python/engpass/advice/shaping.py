@@ -9,7 +9,7 @@ from decimal import Decimal
 from engpass import formatting
 from engpass.advice import ports
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.point_facts import INPUT_FULL, Hop, Situation, direction
+from engpass.explain.point_facts import INPUT_FULL, LOW_PRIORITY, Hop, Situation, direction
 from engpass.settings import Amount, join
 
 _BELOW = Decimal("0.98")
@@ -19,7 +19,8 @@ _BELOW = Decimal("0.98")
 def propose(at: Situation) -> Iterator[Proposal]:
     """Propose to shape the circuit to the free cell rate, or to pace a UDP application to the limit."""
     losses = any(drop.cause in (*ports.QUEUED, "policer") for drop in at.own_drops)
-    if at.lost_at("policer"):
+    # A policer may also tag cells, which queues then drop first.
+    if at.lost_at("policer") or at.lost_at(LOW_PRIORITY):
         yield from _conforming(at)
     if losses or at.idle("shaper") > 0:
         yield from _shaped(at)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 
-from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.advice.base import Candidate, Cost, Proposal, doubling, patient
 from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, join
 
@@ -22,7 +22,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
         yield from _larger(at, start, "send_buffer", f"raise the TCP send buffer of `{start}` to {{}}")
     if at.lost_at("receive buffer"):
         words = f"raise the receive buffer of `{end}` to {{}}"
-        yield from doubling(at, "sockets", Cost.SETTING, ("host", end, "receive_buffer"), words)
+        larger = doubling(at, "sockets", Cost.SETTING, ("host", end, "receive_buffer"), words)
+        yield from patient(at, larger)
     if at.idle("NIC buffer") >= _LEAST:
         words = f"raise the NIC memory of `{start}` to {{}}"
         yield from doubling(at, "nic", Cost.HARDWARE, ("host", start, "nic_buffer"), words)

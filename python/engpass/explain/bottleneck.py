@@ -11,12 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from engpass import formatting
+from engpass.explain.losses import what, where, which
 from engpass.explain.phase import locked
 from engpass.explain.point_facts import (
     DOWN,
     FULL,
     HOLD_FULL,
-    INACTIVE,
     INPUT_FULL,
     NO_REPLY,
     TOO_BIG,
@@ -29,12 +29,6 @@ from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.results import above_limit
 from engpass.results.samples import TRANSFER_RATE, TRANSFER_TIME
 from engpass.types.outcome import Bottleneck, SetBy
-
-DAMAGED = "damaged on the line"
-"""The cause of drops of packets that a line has corrupted; no queue takes part in them."""
-
-_EARLY = ("early drop", "codel")
-
 
 State = Literal["below", "harmed", "at limit"]
 """`below`: the flow misses its limit; `harmed`: it has its goodput, but suffers from losses or delay."""
@@ -262,7 +256,7 @@ def _held(at: Situation) -> Finding:
     if not caused:
         return waiting
     drop = at.own_drops[0]
-    because = f"because {where(drop, at)} loses {what(drop, at)}"
+    because = f"because {where(drop, at)} loses {what(drop, at)}{which(drop)}"
     return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
 
 
@@ -290,8 +284,8 @@ def _failed(at: Situation) -> Finding | None:
 def _down(at: Situation, drop: Drop) -> Finding:
     """The finding for a link that drops packets of the flow while it is down."""
     place = drop.place
-    hop = next((hop for hop in (*at.hops, *at.back) if hop.is_at(place)), None)
-    down = f"is down {formatting.percent(hop.down)} of the time" if hop is not None and hop.down else "fails"
+    share = at.down.get(place.link or "")
+    down = f"is down {formatting.percent(share)} of the time" if share else "fails"
     evidence = f"it {down} and loses {what(drop, at)}"
     if at.has_gap:
         evidence += f", and nothing arrives for {formatting.duration(at.gap)}"
@@ -303,9 +297,14 @@ def _down(at: Situation, drop: Drop) -> Finding:
 
 
 def _black_hole(at: Situation) -> Finding | None:
-    """The finding for a router that drops too long segments while TCP waits for its timer; else `None`."""
+    """The finding for a router that drops too long segments while TCP waits for its timer; else `None`.
+
+    In a short run most of the time is the wait for the first timer, which looks like a full congestion
+    window. If nearly all segments are lost so, it is the timer nevertheless.
+    """
     drops = at.lost_at(TOO_BIG)
-    if not at.tcp or not drops or at.idle("retransmission timer") <= at.idle("congestion window"):
+    waits = at.idle("retransmission timer") > at.idle("congestion window")
+    if not at.tcp or not drops or not (waits or drops[0].datagrams >= GOODPUT * at.sent):
         return None
     drop = drops[0]
     router = drop.place.node
@@ -319,10 +318,11 @@ def _black_hole(at: Situation) -> Finding | None:
 
 def _outage(at: Situation) -> str | None:
     """A sentence on the link of the path that is down longest; `None` if no link is down."""
-    worst = max((*at.hops, *at.back), key=lambda hop: hop.down, default=None)
-    if worst is None or worst.down < 0.001:
+    worst = max((hop.link for hop in at.hops), key=lambda link: at.down.get(link, 0.0), default="")
+    share = at.down.get(worst, 0.0)
+    if share < 0.001:
         return None
-    said = f"link `{worst.link}` is down {formatting.percent(worst.down)} of the time"
+    said = f"link `{worst}` is down {formatting.percent(share)} of the time"
     if at.has_gap and at.lost_at(DOWN):
         said += f", and nothing arrives for {formatting.duration(at.gap)}"
     return said
@@ -374,7 +374,7 @@ def _shared(at: Situation) -> Finding | None:
     evidence = f"it is full, and {others} {verb} {formatting.rate(at.theirs)} of it"
     if at.own_drops:
         drop = at.own_drops[0]
-        evidence += f", while {where(drop, at)} loses {what(drop, at)}"
+        evidence += f", while {where(drop, at)} loses {what(drop, at)}{which(drop)}"
     return Finding("shared", f"link `{tight.link}`", evidence)
 
 
@@ -400,23 +400,14 @@ def _lost(at: Situation) -> Finding | None:
     drop = _dearest(at)
     if drop.cause == DOWN:
         return _down(at, drop)
-    evidence = f"it loses {what(drop, at)}"
-    if drop.cause == TOO_BIG:
-        evidence += ", which are longer than the MTU of the next link"
-        return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     if drop.cause in (HOLD_FULL, NO_REPLY):
         # Both causes occur while ARP requests are not answered, so add them up.
         there = [other for other in at.own_drops if other.place == drop.place]
         asked = [other for other in there if other.cause in (HOLD_FULL, NO_REPLY)]
-        whole = replace(drop, datagrams=math.fsum(other.datagrams for other in asked))
-        evidence = f"it loses {what(whole, at)} while it does not know the hardware address of the next node"
-        return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
-    if drop.cause == INPUT_FULL:
-        evidence += " because its input queue is full"
-        card = f"card `{drop.place.card}` of " if drop.place.card else ""
-        return Finding(f"drops: {drop.cause}", f"{card}router `{drop.place.node}`", evidence)
-    if drop.cause == INACTIVE:
-        evidence += f", because host `{drop.place.to}` receives on another member of its bond"
+        drop = replace(drop, datagrams=math.fsum(other.datagrams for other in asked))
+    evidence = f"it loses {what(drop, at)}{which(drop)}"
+    if drop.cause in (TOO_BIG, INPUT_FULL, HOLD_FULL, NO_REPLY):
+        return Finding(f"drops: {drop.cause}", where(drop, at), evidence)
     dead = at.share("lost datagrams")
     if dead >= 0.001 and at.tight is not None:
         evidence += (
@@ -447,33 +438,6 @@ def _dearest(at: Situation) -> Drop:
 def _position(drop: Drop, at: Situation) -> int:
     """The index of the hop that drops; the number of hops if no hop of the path drops."""
     return next((place for place, hop in enumerate(at.hops) if hop.is_at(drop.place)), len(at.hops))
-
-
-def where(drop: Drop, at: Situation) -> str:
-    """The place of some drops in words."""
-    start, end = drop.place.node, drop.place.to
-    if end is None:
-        kind = "router" if at.is_switch(start) else "host"
-        return f"{drop.cause} at {kind} `{start}`"
-    if at.is_switch(start) and drop.cause not in (DAMAGED, DOWN, INACTIVE):
-        thing = (
-            "the policer"
-            if drop.cause == "policer"
-            else "the queue"
-            if drop.cause in _EARLY
-            else "the buffer"
-        )
-        return f"{thing} of `{start}` towards `{end}`"
-    return f"the line from `{start}` to `{end}`"
-
-
-def what(drop: Drop, at: Situation) -> str:
-    """The number of packets dropped in words, with their share of the packets sent."""
-    unit = "segment" if at.tcp else "datagram"
-    share = (
-        f" ({formatting.percent(drop.datagrams / at.sent)})" if at.sent and drop.datagrams <= at.sent else ""
-    )
-    return f"{formatting.count(round(drop.datagrams), unit)}{share}"
 
 
 def _waiting(at: Situation, without: str = "") -> Finding | None:

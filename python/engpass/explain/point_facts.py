@@ -46,6 +46,18 @@ HOLD_FULL = "ARP hold full"
 NO_REPLY = "no ARP reply"
 """The cause of losses of packets that waited in a router for ARP, which got no reply."""
 
+OUT_OF_TIME = "reassembly timeout"
+"""The cause of losses of fragments that wait too long for others at the end of a tunnel."""
+
+OUT_OF_SEQUENCE = "out of sequence"
+"""The cause of losses of packets that leave a tunnel after packets that entered it later."""
+
+EXPIRED = "time to live"
+"""The cause of losses of packets that cross more routers than their TTL allows."""
+
+LOW_PRIORITY = "CLP threshold"
+"""The cause of losses of cells of low priority in a queue that has room for others only."""
+
 NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for whose reassembly the end of a tunnel has no memory."""
 
@@ -79,11 +91,6 @@ class Hop(msgspec.Struct, frozen=True):
     def idle(self) -> float:
         """Share of the time in which the line sends nothing; 1 without a ledger."""
         return self.books.idle if self.books is not None else 1.0
-
-    @property
-    def down(self) -> float:
-        """Share of the time in which the line is down and idle; 0 without a ledger."""
-        return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
 
 
 class Drop(msgspec.Struct, frozen=True):
@@ -129,6 +136,11 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     """If the flow has several receivers: the one from which the outcomes are seen."""
     disciplines: Mapping[tuple[str, str], QueuePlan] = {}
     """The queue disciplines by transmitter, as link and node."""
+    down: Mapping[str, float] = {}
+    """The share of the measured time in which a link is down, for links that are down in it.
+
+    A line that sends while it is down is not idle, so its ledger has less.
+    """
 
     def __post_init__(self) -> None:
         if not self.outcomes:

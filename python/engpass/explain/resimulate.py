@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import msgspec
+
 from engpass import _engpass
 from engpass.error import EngpassError
 from engpass.plan import point_plan
@@ -93,6 +95,15 @@ class Bench:
     def limit(self, changes: Pairs = ()) -> Outcome:
         """The limit engine's outcome with some changes."""
         return self._run("limit", *self._changed(changes), 0)
+
+    def shares_down(self) -> dict[str, float]:
+        """The share of the measured time in which each failing link is down: the mean of the repeats."""
+        shares: dict[str, float] = {}
+        for repeat in self.repeats:
+            told = self.campaign.shares_down(self._variant, self._sweep, repeat)
+            for link, share in msgspec.json.decode(told, type=dict[str, float]).items():
+                shares[link] = shares.get(link, 0.0) + share / len(self.repeats)
+        return shares
 
     def total_limit(self, changes: Pairs = ()) -> float:
         """The goodput of all flows together in `limit` with some changes; 0 if the core refuses them."""

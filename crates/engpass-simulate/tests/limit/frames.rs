@@ -291,6 +291,45 @@ fn token_bucket_limit_matches_hand_calculation() {
     assert!(close(flow.goodput_bit_per_s, 1e6 / (64.0 * 8.0) * 2.0 * 1460.0 * 8.0));
 }
 
+/// A full frame has 1518 bytes. A queue of any discipline that holds fewer bytes drops it, also if it is empty.
+#[test]
+fn buffer_shorter_than_a_frame_lets_nothing_through() {
+    for kind in ["drop-tail", "priority", "fq-codel", "drr"] {
+        let queue = |limit: &str| {
+            let keys = format!("{FAST}\nqueue = {{ {kind} = {{ limit = \"{limit}\" }} }}");
+            let text = chain(&[FAST, &keys], &["switch"], &stream("t", "udp-stream", 1472));
+            limits(&text).flows["t"].clone()
+        };
+        let flow = queue("1517 B");
+        assert_eq!((flow.goodput_bit_per_s, flow.bound_bit_per_s), (0.0, 0.0));
+        assert_eq!(flow.bottleneck.title, "buffer of `n0` on link `l1`");
+        assert!(close(queue("1518 B").goodput_bit_per_s, 100e6 * 1472.0 / 1538.0));
+        assert!(close(queue("1 packets").goodput_bit_per_s, 100e6 * 1472.0 / 1538.0));
+    }
+    let keys = format!("{FAST}\nqueue = {{ drop-tail = {{ limit = \"100 B\" }} }}");
+    let flow = &limits(&chain(&[FAST, &keys], &["switch"], &stream("t", "tcp-stream", 65_536))).flows["t"];
+    insta::assert_snapshot!(flow.summary, @"buffer of `n0` on link `l1` limits `t` to 0 bit/s: frames longer than its `limit` are dropped; next is link `l0` at 94.93 Mbit/s");
+    assert!(flow.bound_bit_per_s > 0.0, "a segment of 40 bytes has room");
+    // The acknowledgements of 64 bytes that come back find no room either.
+    let keys = format!("{FAST}\nqueue = {{ drop-tail = {{ limit = \"60 B\" }} }}");
+    let flow = &limits(&chain(&[&keys, FAST], &["switch"], &stream("t", "tcp-stream", 65_536))).flows["t"];
+    assert_eq!(flow.goodput_bit_per_s, 0.0);
+}
+
+/// The second router drops packets with a TTL of 2, as every router decrements it.
+#[test]
+fn packets_whose_ttl_ends_have_a_limit_of_zero() {
+    let of = |ttl: u8| {
+        let traffic = stream("t", "udp-stream", 1000) + &format!("ttl = {ttl}\n");
+        limits(&chain(&[FAST, FAST, FAST], &["router", "router"], &traffic)).flows["t"].clone()
+    };
+    let flow = of(2);
+    assert_eq!((flow.goodput_bit_per_s, flow.bound_bit_per_s), (0.0, 0.0));
+    insta::assert_snapshot!(flow.summary, @"TTL at router `n1` limits `t` to 0 bit/s: all packets are dropped there, because their TTL ends; next is link `l0` at 93.81 Mbit/s");
+    assert_eq!(of(1).bottleneck.title, "TTL at router `n0`");
+    assert!(of(3).goodput_bit_per_s > 90e6);
+}
+
 /// Random loss changes no figure, and the summary says so.
 #[test]
 fn random_loss_is_ignored_and_named_in_the_summary() {
