@@ -164,7 +164,7 @@ pub(super) enum HostStep {
     HandsOver(usize),
     /// The CPU of this host gets a task.
     Task(usize, CpuTask),
-    /// It takes a datagram that is a control packet of this direction.
+    /// A node takes this datagram, which is a control packet of this direction.
     Control(u32, u32),
 }
 
@@ -391,7 +391,10 @@ impl Network {
             HostStep::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
             HostStep::HandsOver(endpoint) => self.hand_over_segment(endpoint),
             HostStep::Task(host, task) => self.queue_cpu_task(host, task),
-            HostStep::Control(datagram, direction) => self.take_control(datagram, direction),
+            HostStep::Control(datagram, direction) => {
+                let parts = self.links().take_control(datagram, direction);
+                self.proceed_in_parts(parts, true);
+            }
         }
     }
 }
@@ -460,7 +463,12 @@ impl Hosts {
         match shared.datagrams[datagram].to.get() {
             Some(endpoint) if !shared.is_of_tree(datagram) => {
                 if endpoint as usize >= shared.endpoints {
-                    return HostStep::Control(datagram, endpoint);
+                    let [arp, ..] = view.frames.control_directions(shared.endpoints);
+                    if endpoint as usize >= arp {
+                        return HostStep::Control(datagram, endpoint);
+                    }
+                    let sender = shared.deliver_icmp_message(datagram, &mut self.endpoints, view.now);
+                    return sender.map_or(HostStep::Waits(None), HostStep::Sends);
                 }
                 self.take_segment(datagram, shared, view)
             }

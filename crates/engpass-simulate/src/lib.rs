@@ -277,7 +277,10 @@ impl Network {
             Event::FrameArrival(port) => {
                 self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance))
             }
-            Event::EngineDone(router) => self.on_engine_done(router),
+            Event::EngineDone(router) => {
+                let departed = self.links().finish_packet(router);
+                self.depart(departed);
+            }
             Event::IcmpReady(number) => {
                 let packet = self.frames.icmp.release(number);
                 self.receive_or_forward(packet);
@@ -286,10 +289,22 @@ impl Network {
                 self.shared.on_reassembly_timeout(tunnel, now, &mut self.frames);
                 self.clock.schedule(next_timeout(tunnel, &mut self.frames));
             }
-            Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
-            Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
-            Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
-            Event::Dequeue(port) => self.dequeue_port(port),
+            Event::ArpTimeout(neighbour) => {
+                let parts = self.links().on_arp_timeout(neighbour);
+                self.proceed_in_parts(parts, true);
+            }
+            Event::IgmpTimer(timer) => {
+                let parts = self.links().on_igmp_timer(timer);
+                self.proceed_in_parts(parts, true);
+            }
+            Event::KeepaliveTimer(end) => {
+                let parts = self.links().on_keepalive_timer(end);
+                self.proceed_in_parts(parts, true);
+            }
+            Event::Dequeue(port) => {
+                let departed = self.links().dequeue(port);
+                self.depart(departed);
+            }
             Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => {
                 let (content, next) = self.cells.on_pdu_may_arrive(pdu, now, &mut self.shared);
                 self.clock.schedule(next);
@@ -315,7 +330,10 @@ impl Network {
                 let process = process as usize;
                 self.hand_over(process, self.hosts.processes[process].ready_packet());
             }
-            Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
+            Event::DeferredDrop(packet) => {
+                let message = self.links().on_deferred_drop(packet);
+                self.clock.schedule(message);
+            }
             Event::CircuitFree(entry) => {
                 self.clock.schedule_all(self.cells.feed_circuit(entry, now, &self.frames, &mut self.shared));
             }

@@ -489,7 +489,7 @@ impl Builder<'_> {
                 outer_snapshots: BTreeMap::new(),
                 ledger,
                 trace: None,
-                reports: self.outside.then(Box::<DeliveryReports>::default),
+                reports: self.outside.then(|| Box::new(DeliveryReports::new(senders.len()))),
                 copies: PendingCopies::default(),
                 trees,
                 idle: IdleDelays::default(),

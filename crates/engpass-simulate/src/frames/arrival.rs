@@ -1,13 +1,12 @@
 //! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
-use engpass_frames::{ForwardingEngine, Frames, InFlightFrame, Packet, Verdict};
+use engpass_frames::{Frames, InFlightFrame, Packet, Verdict};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use crate::Network;
 use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
-use crate::flow_counters::DropLocation;
 use crate::host::{Hosts, View};
 use crate::queueing::PathId;
 use crate::shared_state::SharedState;
@@ -39,22 +38,8 @@ impl Network {
 
     #[inline(always)]
     fn process_arrival(&mut self, port: u32, landed: InFlightFrame) {
-        if landed.damaged || landed.sent.1 > 0 {
-            let line = &self.frames.ports[port as usize];
-            let place: Option<fn(usize) -> DropLocation> = if landed.damaged {
-                Some(DropLocation::Line)
-            } else if line.outage_destroyed(&landed) {
-                Some(DropLocation::Down)
-            } else if self.frames.drops_on_inactive_member(line.port) {
-                Some(DropLocation::Inactive)
-            } else {
-                None
-            };
-            if let Some(place) = place {
-                let now = self.clock.now;
-                self.links().drop_on_line(port, landed.packet, place, now);
-                return;
-            }
+        if (landed.damaged || landed.sent.1 > 0) && self.links().drops_on_arrival(port, landed) {
+            return;
         }
         if !self.shared.copies.is_empty() {
             self.receive_or_forward_copies(landed.packet);
@@ -83,12 +68,8 @@ impl Network {
             self.on_packet_at_host(packet);
         } else if !step.takes_time {
             self.hop(packet, place, self.clock.now, true);
-        } else if !step.is_line()
-            && self.frames.engines.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
-        {
-            self.forward(packet, self.clock.now, true);
         } else {
-            let progress = self.links().enter_engine(step, packet, 1);
+            let progress = self.links().arrive(packet);
             self.proceed(packet, progress, true);
         }
     }
@@ -107,7 +88,8 @@ impl Network {
     fn receive_slow_path(&mut self, packet: u32) {
         let datagram = self.shared.datagrams.packet(packet).datagram;
         if self.shared.is_copied(datagram) {
-            self.on_branch_point(packet);
+            let progress = self.links().on_branch_point(packet);
+            self.proceed(packet, progress, true);
         } else if self.shared.completes_datagram(packet, datagram, self.clock.now, &self.frames) {
             self.receive(datagram);
             self.shared.release_datagram(datagram);

@@ -35,7 +35,8 @@ impl Links<'_> {
         let packet = shared.datagrams.packet_mut(id);
         if packet.ttl <= 1 && frames.steps[place as usize].is_routed() {
             packet.ttl = 0;
-            return Progress::Stopped(place, clock.now);
+            let now = clock.now;
+            return self.stop(id, place, now);
         }
         let packet = *packet;
         let takes_first = shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));

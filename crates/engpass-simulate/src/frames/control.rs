@@ -4,6 +4,7 @@ use engpass_frames::{ArpMessage, ControlKind, Frames, Packet};
 use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use super::hop::{Links, Parts, Progress};
 use super::{arp, igmp, keepalive};
 use crate::packet_store::{Datagram, Destination};
 use crate::shared_state::SharedState;
@@ -31,7 +32,7 @@ pub(super) enum Said {
 }
 
 impl Said {
-    pub(super) fn kind(&self) -> ControlKind {
+    fn kind(&self) -> ControlKind {
         match self {
             Self::Arp(_) => ControlKind::Arp,
             Self::Igmp(..) => ControlKind::Igmp,
@@ -40,7 +41,7 @@ impl Said {
     }
 
     /// Returns true if a host sends it from its NIC; otherwise it passes a router.
-    pub(super) fn is_from_host(&self, frames: &Frames) -> bool {
+    fn is_from_host(&self, frames: &Frames) -> bool {
         match self {
             Self::Arp(said) => frames.arp.is_from_host(said),
             Self::Igmp(..) => true,
@@ -49,10 +50,50 @@ impl Said {
     }
 }
 
+impl Links<'_> {
+    /// Creates the packet in which a node says something, and sends it.
+    pub(super) fn say(&mut self, said: Said) -> (u32, Progress) {
+        let packet = self.shared.create_control(&said, self.frames, self.clock.now);
+        let progress = match said.is_from_host(self.frames) {
+            true => self.emit_slow_path(packet, None),
+            false => self.arrive(packet),
+        };
+        (packet, progress)
+    }
+
+    /// Takes an ARP packet, an IGMP message or a keepalive of this flow direction, which has reached its node.
+    pub(crate) fn take_control(&mut self, datagram: u32, direction: u32) -> Parts {
+        let direction = direction as usize;
+        let [_, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
+        if direction < igmp {
+            // Packets that waited for the sender of the ARP packet continue, and the node sends further ones.
+            let (released, messages) = self.frames.arp.receive(datagram, self.clock.now);
+            let mut packets: Vec<_> = released.into_iter().map(|id| (id, self.leave_hold(id))).collect();
+            packets.extend(messages.into_iter().map(|said| self.say(Said::Arp(said))));
+            return Parts { packets, ..Parts::default() };
+        }
+        if direction < keepalives {
+            return Parts { events: [self.take_igmp(datagram), None], ..Parts::default() };
+        }
+        self.shared.take_keepalive((direction - keepalives) / 2, self.frames, self.clock.now);
+        Parts::default()
+    }
+}
+
 impl SharedState {
-    /// Creates the packet in which a node says something, and returns its number. `sender` is its sender number.
-    pub(super) fn create_control(&mut self, said: &Said, sender: u32, frames: &mut Frames, now: u64) -> u32 {
+    /// Returns the sender number of packets that nodes make. In `number`, routes of routers' messages come first, then the kinds of control packets.
+    pub(super) fn number_of_control(&mut self, number: usize) -> u32 {
+        match &mut self.reports {
+            Some(reports) => reports.number_of_control(number),
+            None => (self.processes + self.endpoints + number) as u32,
+        }
+    }
+
+    /// Creates the packet in which a node says something, and returns its number.
+    fn create_control(&mut self, said: &Said, frames: &mut Frames, now: u64) -> u32 {
         let kind = said.kind();
+        // The number follows those of all senders and of routers' messages.
+        let sender = self.number_of_control(frames.icmp.ways.len() + kind as usize);
         let this = match said {
             Said::Arp(said) => arp::packet(said, frames),
             Said::Igmp(member, _) => igmp::packet(*member, frames),

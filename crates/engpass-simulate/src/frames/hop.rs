@@ -10,7 +10,7 @@ use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
-use crate::clock::{Clock, NewEvent};
+use crate::clock::{Clock, NewEvent, NewEvents};
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::host::Hosts;
@@ -24,9 +24,27 @@ pub(crate) enum Progress {
     Ahead(u64),
     /// It waits, is on its way, or is dropped; this event follows.
     Rests(Option<NewEvent>),
-    /// The router in front of this step stops it at this instant: its TTL expires, or it is too large.
-    Stopped(u32, u64),
+    /// Other packets go on in its place: its fragments, or copies.
+    Parts(Box<Parts>),
 }
+
+/// Packets that go on from a node, each with its progress, and events that follow. They stand in place of one packet, or the node has made them.
+#[derive(Default)]
+pub(crate) struct Parts {
+    pub(crate) packets: Vec<(u32, Progress)>,
+    pub(crate) events: NewEvents,
+}
+
+impl Progress {
+    /// Returns the progress of a packet in whose place these packets go on at `at`.
+    pub(super) fn parts(packets: impl IntoIterator<Item = u32>, at: u64) -> Self {
+        let packets = packets.into_iter().map(|id| (id, Self::Ahead(at))).collect();
+        Self::Parts(Box::new(Parts { packets, ..Parts::default() }))
+    }
+}
+
+/// The event that follows, and a packet that goes on.
+pub(crate) type Departed = (Option<NewEvent>, Option<(u32, Progress)>);
 
 /// The state that a packet changes between nodes: links with their routers, and counters, ledger and recordings of the whole network.
 pub(crate) struct Links<'a> {
@@ -49,19 +67,13 @@ impl Network {
         let verdict = self.frames.steps[place as usize].verdict;
         let progress = match verdict {
             Verdict::Out(_) => return self.hop(id, place, at, arrives),
+            Verdict::Up if !self.shared.is_of_tree(datagram) => return self.on_packet_at_host(id),
             Verdict::Circuit(entry) if self.links().passes_router(id, place) => {
                 debug_assert_eq!(at, self.clock.now, "a packet enters a circuit at the present instant");
                 let queued = (id, entry);
                 Progress::Rests(self.cells.enter_circuit(queued, at, &self.frames, &mut self.shared))
             }
-            Verdict::Circuit(_) => Progress::Stopped(place, at),
-            Verdict::Choose(decision) => self.links().choose_path(id, place, decision),
-            Verdict::Wrap(direction) => self.links().enter_tunnel(id, place, direction),
-            Verdict::Unwrap(_) => return self.leave_tunnel(id, place),
-            Verdict::Hold(neighbour) => return self.resolve_or_hold(id, place, neighbour),
-            Verdict::Up if self.shared.is_of_tree(datagram) => return self.copy_onward(id),
-            Verdict::Up => return self.on_packet_at_host(id),
-            Verdict::Result(_) => unreachable!("no packet comes to the mark of a result"),
+            mark => self.links().pass_mark(id, place, mark, at),
         };
         self.proceed(id, progress, arrives);
     }
@@ -83,7 +95,24 @@ impl Network {
         match progress {
             Progress::Ahead(at) => self.forward(id, at, arrives),
             Progress::Rests(event) => self.clock.schedule(event),
-            Progress::Stopped(place, at) => self.drop_or_fragment(id, self.frames.steps[place as usize], at),
+            Progress::Parts(parts) => self.proceed_in_parts(*parts, arrives),
+        }
+    }
+
+    /// Continues with the packets that go on from a node.
+    #[inline(never)]
+    pub(crate) fn proceed_in_parts(&mut self, Parts { packets, events }: Parts, arrives: bool) {
+        self.clock.schedule_all(events);
+        for (id, progress) in packets {
+            self.proceed(id, progress, arrives);
+        }
+    }
+
+    /// Continues with a packet that has left a queue.
+    pub(crate) fn depart(&mut self, (again, packet): Departed) {
+        self.clock.schedule(again);
+        if let Some((id, progress)) = packet {
+            self.proceed(id, progress, true);
         }
     }
 
@@ -127,34 +156,22 @@ impl Network {
         }
         true
     }
-
-    /// Carries out a loss that was found ahead of time.
-    pub(crate) fn on_deferred_drop(&mut self, packet: u32) {
-        let now = self.clock.now;
-        let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
-        match reports.place_of(packet) {
-            DropLocation::Queue(number, cause) => {
-                let port = self.frames.port_index(number);
-                self.links().drop_at_port(port, packet, cause, now);
-            }
-            place => {
-                let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
-                self.drop_at_router(packet, step, place, now);
-            }
-        }
-    }
-
-    /// Handles a `Dequeue` event of a port: its discipline chooses the packet that is sent next.
-    pub(crate) fn dequeue_port(&mut self, port: u32) {
-        let (again, sent) = self.links().dequeue(port);
-        self.clock.schedule(again);
-        if let Some((id, progress)) = sent {
-            self.proceed(id, progress, true);
-        }
-    }
 }
 
 impl Links<'_> {
+    /// Handles a packet at a step that is no line: a mark, the end of a branch, or a circuit that its router does not let it enter.
+    pub(crate) fn pass_mark(&mut self, id: u32, place: u32, mark: Verdict, at: u64) -> Progress {
+        match mark {
+            Verdict::Choose(decision) => self.choose_path(id, place, decision),
+            Verdict::Wrap(direction) => self.enter_tunnel(id, place, direction),
+            Verdict::Unwrap(_) => self.leave_tunnel(id, place),
+            Verdict::Hold(neighbour) => self.resolve_or_hold(id, place, neighbour),
+            Verdict::Up => self.copy_onward(id),
+            Verdict::Circuit(_) => self.stop(id, place, at),
+            Verdict::Out(_) | Verdict::Result(_) => unreachable!("no packet comes to this mark"),
+        }
+    }
+
     /// Moves a packet that comes to the line of step `place` at `at` as far as lookahead allows. It reaches its host ahead of virtual time only if the `hosts`
     /// are given.
     #[inline(always)]
@@ -235,7 +252,7 @@ impl Links<'_> {
         let Self { frames: Frames { ports, steps, dropped, marks, .. }, shared, .. } = self;
         let step = steps[place as usize];
         if step.is_routed() && !shared.datagrams.packet_mut(id).passes_router(&step) {
-            return Progress::Stopped(place, at);
+            return self.stop(id, place, at);
         }
         let packet = *shared.datagrams.packet(id);
         let line = &mut ports[step.port() as usize];
@@ -346,7 +363,7 @@ impl Links<'_> {
 
     /// Drops a packet that a port has refused. Returns the event of the loss if it lies ahead of virtual time.
     #[inline(never)]
-    fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) -> Option<NewEvent> {
+    pub(super) fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) -> Option<NewEvent> {
         let place = |number| DropLocation::Queue(number, cause);
         let number = self.frames.ports[port as usize].port as usize;
         let deferred = self.try_defer_drop(id, place(number), at);
@@ -386,7 +403,7 @@ impl Links<'_> {
     }
 
     /// Lets the discipline of a port choose the packet that is sent next. Returns the event of the port's next choice, and the packet.
-    fn dequeue(&mut self, port: u32) -> (Option<NewEvent>, Option<(u32, Progress)>) {
+    pub(crate) fn dequeue(&mut self, port: u32) -> Departed {
         let Self { frames: Frames { ports, dropped, marks, .. }, shared, clock } = self;
         let this = &mut ports[port as usize];
         let number = this.port as usize;

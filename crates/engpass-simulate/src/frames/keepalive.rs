@@ -3,14 +3,15 @@
 use engpass_frames::{ControlKind, Frames};
 use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 
-use super::control::ControlPacket;
+use super::control::{ControlPacket, Said};
+use super::hop::{Links, Parts};
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::shared_state::SharedState;
 
 /// Position of the first end for ties: above those of IGMP.
-pub(super) const POSITION: usize = (1 << 27) + (1 << 26);
+const POSITION: usize = (1 << 27) + (1 << 26);
 
 /// Schedules the first keepalives of all tunnels at `from`.
 pub(super) fn begin_keepalives(from: u64, frames: &Frames, clock: &mut Clock) {
@@ -26,6 +27,20 @@ pub(super) fn packet(end: usize, frames: &Frames) -> ControlPacket {
     // The router decrements the TTL, although it does not forward the keepalive.
     let ttl = KEEPALIVE_TTL + 1;
     ControlPacket { sender: end, place, bytes: KEEPALIVE_BYTES, ttl, priority: KEEPALIVE_PRIORITY }
+}
+
+impl Links<'_> {
+    /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
+    pub(crate) fn on_keepalive_timer(&mut self, end: u32) -> Parts {
+        let (number, now) = (end as usize, self.clock.now);
+        let (next, goes_down) = self.frames.keepalive_sent(number, now);
+        if goes_down {
+            self.shared.record_tunnel_change(number, true, now);
+        }
+        let timer = (next, POSITION + number, Event::KeepaliveTimer(end));
+        let events = [(next <= self.clock.end).then_some(timer), None];
+        Parts { packets: vec![self.say(Said::Keepalive(number))], events }
+    }
 }
 
 impl SharedState {
@@ -45,7 +60,7 @@ impl SharedState {
     }
 
     /// Records for a timeline that an end takes its tunnel for down or up.
-    pub(super) fn record_tunnel_change(&mut self, end: usize, down: bool, now: u64) {
+    fn record_tunnel_change(&mut self, end: usize, down: bool, now: u64) {
         if let Some(trace) = &mut self.trace {
             trace.tunnel_changed(now, end, down);
         }

@@ -16,13 +16,13 @@ mod control;
 mod drops;
 mod egress;
 mod engines;
+mod fragmentation;
 mod hop;
 mod icmp;
 mod igmp;
 mod keepalive;
 mod outage;
 mod packet_trains;
-mod router;
 mod tcp_fast_path;
 mod tunnels;
 

@@ -240,18 +240,16 @@ impl InjectedNetwork {
         let mut network =
             build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
         network.shared.ledger.enable_deferral();
-        let has_cells = !network.shared.vcs.is_empty();
-        if let Some(reports) = &mut network.shared.reports {
-            reports.has_cells = has_cells;
-        }
         network.frames.update_posting(|port| network.shared.ledger.needs_every_transmission(port));
+        let reports = network.shared.reports.as_mut().expect("an injected network has delivery reports");
+        reports.has_cells = !network.shared.vcs.is_empty();
         // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()
                 && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
             {
                 let transport = heads(testbed, declared, place, 0).transport();
-                network.injected.number_of(way as u32, transport);
+                reports.number_of(way as u32, transport);
             }
         }
         network.clock.next_advance =

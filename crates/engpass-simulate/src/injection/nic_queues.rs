@@ -1,18 +1,15 @@
 //! Injected senders: their packets wait for room in the NIC of their host, in the order of arrival.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use engpass_frames::Frames;
 use engpass_ledger::SenderState;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::{Groups, Packet, Transport};
+use super::{Groups, Packet};
 use crate::packet_store::Datagram;
 use crate::ready_packet::{EgressPath, ReadyPacket};
 use crate::shared_state::SharedState;
-
-/// Largest number of flows that queue disciplines distinguish; further flows share numbers.
-const MOST_FLOWS: u32 = 4096;
 
 /// An injected sender: the sender of all packets from one host to another.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +32,6 @@ pub(crate) struct InjectedSenders {
     queues: Vec<NicQueue>,
     /// Number of waiting packets by host.
     backlogs: Vec<usize>,
-    /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
-    flows: BTreeMap<(u32, Transport), u32>,
-    last: Option<((u32, Transport), u32)>,
     pub(super) groups: Groups,
 }
 
@@ -70,8 +64,6 @@ impl InjectedSenders {
             senders,
             queues: vec![NicQueue::default(); queues],
             backlogs: vec![0; hosts],
-            flows: BTreeMap::new(),
-            last: None,
             groups: Groups::default(),
         }
     }
@@ -107,24 +99,6 @@ impl InjectedSenders {
     /// Returns the number of packets of a host that wait for its NICs.
     pub(super) fn backlog(&self, host: usize) -> usize {
         self.backlogs.get(host).copied().unwrap_or(0)
-    }
-
-    /// Returns the number by which queue disciplines know a flow.
-    #[inline]
-    pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
-        match self.last {
-            Some((last, number)) if last == (sender, transport) => number,
-            _ => {
-                let number = self.find_number(sender, transport);
-                self.last = Some(((sender, transport), number));
-                number
-            }
-        }
-    }
-
-    /// Returns the flow number of a router's messages about a path, of ARP packets or of keepalives. In `number`, routes of messages come first, then ARP, then keepalives.
-    pub(crate) fn number_of_control(&mut self, number: usize) -> u32 {
-        self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
 
     /// Returns true if packets wait for a NIC.
@@ -167,7 +141,7 @@ impl InjectedSenders {
 
     /// Creates the datagram of a packet or of a packet train.
     pub(super) fn create_datagram(
-        &mut self,
+        &self,
         first: &QueuedPacket,
         (fragments, train): (u16, bool),
         shared: &mut SharedState,
@@ -190,9 +164,8 @@ impl InjectedSenders {
             ..Datagram::default()
         };
         let datagram = shared.begin_datagram(datagram.tracked_per_hop, datagram);
-        let flow = self.number_of(sender as u32, packet.transport);
         if let Some(reports) = &mut shared.reports {
-            reports.register_packet(datagram, sender as u32, &packet, flow);
+            reports.register_packet(datagram, sender as u32, &packet);
         }
         datagram
     }
@@ -229,17 +202,5 @@ impl InjectedSenders {
         let place = shared.processes + shared.endpoints + sender;
         shared.ledger.set_sender_state(place, now, wait);
         shared.packet_sent(datagram, now);
-    }
-
-    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
-        let next = self.flows.len() as u32;
-        if next < MOST_FLOWS {
-            return *self.flows.entry((sender, transport)).or_insert(next);
-        }
-        let Transport { protocol, ports: [from, to] } = transport;
-        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
-        let spread =
-            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
-        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
     }
 }
