@@ -37,6 +37,13 @@ impl Clock {
         Self { now: 0, end, until: 0, next_advance, events, handled: 0, next_callback: EVENTS_PER_CALLBACK }
     }
 
+    /// Advances all cell ports again from now on, if that had ended.
+    pub(super) fn resume_sweeps(&mut self) {
+        if self.next_advance == u64::MAX {
+            self.next_advance = (self.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
+        }
+    }
+
     /// Schedules the event that a handler has returned.
     #[inline(always)]
     pub(super) fn schedule(&mut self, event: Option<NewEvent>) {

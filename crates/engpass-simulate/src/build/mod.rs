@@ -493,6 +493,7 @@ impl Builder<'_> {
                 copies: PendingCopies::default(),
                 trees,
                 idle: IdleDelays::default(),
+                parts: Vec::new(),
             },
             hosts: Hosts {
                 nics,

@@ -5,9 +5,11 @@ use engpass_model::arp::{HoldResult, TimeoutAction};
 use engpass_model::wire::arp::BYTES;
 
 use super::control::{ControlPacket, Said};
-use super::hop::{Links, Parts, Progress};
+use super::hop::Links;
+use crate::clock::NewEvent;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::progress::{Departed, Progress};
 use crate::shared_state::SharedState;
 use crate::tap::Arp as Seen;
 
@@ -42,11 +44,12 @@ impl Links<'_> {
                     let place = DropLocation::HoldFull(self.frames.arp.router_of(neighbour));
                     self.shared.drop_packet(self.frames, lost, place, now);
                 }
-                if asks {
-                    Progress::Parts(Box::new(self.ask_address(neighbour)))
-                } else {
-                    Progress::Rests(None)
+                if !asks {
+                    return Progress::Rests(None);
                 }
+                let (timeout, request) = self.ask_address(neighbour);
+                self.shared.parts.extend([(id, Progress::Rests(Some(timeout))), request]);
+                Progress::Parts(2)
             }
         }
     }
@@ -57,23 +60,25 @@ impl Links<'_> {
         Progress::Ahead(self.clock.now)
     }
 
-    /// Sends a request for the address of a neighbour.
-    fn ask_address(&mut self, neighbour: u32) -> Parts {
+    /// Sends a request for the address of a neighbour. Returns its timeout, and the packet.
+    fn ask_address(&mut self, neighbour: u32) -> (NewEvent, (u32, Progress)) {
         let (said, due) = self.frames.arp.request(neighbour);
-        let timeout = (due, said.port(), Event::ArpTimeout(neighbour));
-        Parts { packets: vec![self.say(Said::Arp(said))], events: [Some(timeout), None] }
+        ((due, said.port(), Event::ArpTimeout(neighbour)), self.say(Said::Arp(said)))
     }
 
     /// Handles the timer of a request: repeats the request, or after the last one drops the packets that wait.
-    pub(crate) fn on_arp_timeout(&mut self, neighbour: u32) -> Parts {
+    pub(super) fn on_arp_timeout(&mut self, neighbour: u32) -> Departed {
         let now = self.clock.now;
         if neighbour == ALL_NEIGHBOURS {
             self.frames.arp.forget_known(now);
-            return Parts::default();
+            return ([None; 2], None);
         }
         match self.frames.arp.on_timeout(neighbour, now) {
             TimeoutAction::Nothing => {}
-            TimeoutAction::Asks => return self.ask_address(neighbour),
+            TimeoutAction::Asks => {
+                let (timeout, request) = self.ask_address(neighbour);
+                return ([Some(timeout), None], Some(request));
+            }
             TimeoutAction::GivesUp(packets) => {
                 let place = DropLocation::NoReply(self.frames.arp.router_of(neighbour));
                 for packet in packets {
@@ -81,6 +86,6 @@ impl Links<'_> {
                 }
             }
         }
-        Parts::default()
+        ([None; 2], None)
     }
 }

@@ -1,112 +1,17 @@
 //! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
-use engpass_frames::{Frames, InFlightFrame, Packet, Verdict};
+use engpass_frames::{Frames, Packet, Verdict};
+use engpass_ledger::StateTimes;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use crate::Network;
 use crate::endpoint::Endpoint;
-use crate::event_queue::Event;
 use crate::host::{Hosts, View};
 use crate::queueing::PathId;
 use crate::shared_state::SharedState;
 
-impl Network {
-    /// Handles the frame that arrives at the far end of this port's line, and the frames that follow it up to `limit` as long as no other event comes first.
-    #[inline(always)]
-    pub(crate) fn on_frame_arrival(&mut self, port: u32, limit: u64) {
-        loop {
-            let this = &mut self.frames.ports[port as usize];
-            let (landed, next) = this.pop_arrival(self.clock.now);
-            let number = this.port as usize;
-            if let Some(landed) = landed {
-                self.process_arrival(port, landed);
-            }
-            if next == u64::MAX {
-                return;
-            }
-            // Frames that were sent while this one was handled arrive later than those on the line.
-            let event = Event::FrameArrival(port);
-            if next > limit || !self.clock.events.would_be_next(next, number, event) {
-                self.clock.events.push(next, number, event);
-                return;
-            }
-            self.clock.now = next;
-            self.clock.handled += 1;
-        }
-    }
-
-    #[inline(always)]
-    fn process_arrival(&mut self, port: u32, landed: InFlightFrame) {
-        if (landed.damaged || landed.sent.1 > 0) && self.links().drops_on_arrival(port, landed) {
-            return;
-        }
-        if !self.shared.copies.is_empty() {
-            self.receive_or_forward_copies(landed.packet);
-            return;
-        }
-        self.receive_or_forward(landed.packet);
-    }
-
-    /// Forwards a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
-    #[inline(never)]
-    fn receive_or_forward_copies(&mut self, packet: u32) {
-        let place = self.shared.datagrams.packet(packet).place;
-        let is_inside = matches!(self.frames.steps[place as usize].verdict, Verdict::Unwrap(_));
-        let copies = if is_inside { Vec::new() } else { self.shared.copy(packet, &self.frames) };
-        for id in std::iter::once(packet).chain(copies) {
-            self.receive_or_forward(id);
-        }
-    }
-
-    /// Delivers a packet at its end, or forwards it from a switch or router.
-    #[inline(always)]
-    pub(crate) fn receive_or_forward(&mut self, packet: u32) {
-        let place = self.shared.datagrams.packet(packet).place;
-        let step = self.frames.steps[place as usize];
-        if step.is_end() && !step.takes_time {
-            self.on_packet_at_host(packet);
-        } else if !step.takes_time {
-            self.hop(packet, place, self.clock.now, true);
-        } else {
-            let progress = self.links().arrive(packet);
-            self.proceed(packet, progress, true);
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn on_packet_at_host(&mut self, packet: u32) {
-        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-        match self.hosts.receive_fast_path(packet, &mut self.shared, view) {
-            FastReception::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
-            FastReception::Complete => {}
-            FastReception::NeedsSlowPath => self.receive_slow_path(packet),
-        }
-    }
-
-    #[inline(never)]
-    fn receive_slow_path(&mut self, packet: u32) {
-        let datagram = self.shared.datagrams.packet(packet).datagram;
-        if self.shared.is_copied(datagram) {
-            let progress = self.links().on_branch_point(packet);
-            self.proceed(packet, progress, true);
-        } else if self.shared.completes_datagram(packet, datagram, self.clock.now, &self.frames) {
-            self.receive(datagram);
-            self.shared.release_datagram(datagram);
-        }
-    }
-
-    /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
-    #[inline(always)]
-    pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
-        let now = std::mem::replace(&mut self.clock.now, at);
-        self.on_packet_at_host(id);
-        self.clock.now = now;
-    }
-}
-
 /// The result of the fast path of reception.
-enum FastReception {
+pub(crate) enum FastReception {
     /// The endpoint has received a segment and may send.
     Sends(usize),
     /// A socket has received a message.
@@ -118,7 +23,12 @@ impl Hosts {
     /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Has no effect on
     /// other packets.
     #[inline(always)]
-    fn receive_fast_path(&mut self, packet: u32, shared: &mut SharedState, view: View) -> FastReception {
+    pub(crate) fn receive_fast_path(
+        &mut self,
+        packet: u32,
+        shared: &mut SharedState,
+        view: View,
+    ) -> FastReception {
         let Packet { datagram, ecn, .. } = *shared.datagrams.packet(packet);
         let this = &shared.datagrams[datagram];
         if shared.ledger.deferred.is_some() || packet != datagram || !this.is_sole_unmarked(ecn) {
@@ -153,7 +63,13 @@ impl Hosts {
 
 impl SharedState {
     /// Handles the arrival of a packet at the end of its route. Returns true if its datagram is now complete; the caller then releases the datagram.
-    fn completes_datagram(&mut self, packet: u32, datagram: u32, now: u64, frames: &Frames) -> bool {
+    pub(crate) fn completes_datagram(
+        &mut self,
+        packet: u32,
+        datagram: u32,
+        now: u64,
+        frames: &Frames,
+    ) -> bool {
         let Packet { ecn, place, ttl, .. } = *self.datagrams.packet(packet);
         if frames.is_branched(place) {
             self.note_end(datagram, place);
@@ -197,6 +113,13 @@ impl SharedState {
         }
     }
 
+    /// Creates the copies of a packet that has come to a node. At the end of a tunnel they are made after decapsulation.
+    pub(crate) fn copy_on_arrival(&mut self, id: u32, frames: &Frames) -> Vec<u32> {
+        let place = self.datagrams.packet(id).place;
+        let is_inside = matches!(frames.steps[place as usize].verdict, Verdict::Unwrap(_));
+        if is_inside { Vec::new() } else { self.copy(id, frames) }
+    }
+
     /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
     #[cold]
     pub(super) fn copy(&mut self, id: u32, frames: &Frames) -> Vec<u32> {
@@ -208,14 +131,19 @@ impl SharedState {
             let place = frames.first_place(route, hop);
             let sender = self.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
             let copy = Packet { datagram, sender, place, since: hop, ..whole };
-            let copy = self.datagrams.insert_packet(copy);
-            self.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.trace {
-                trace.copied(id, copy);
-            }
-            copies.push(copy);
+            copies.push(self.insert_copy(id, copy, stamp.as_ref()));
         }
         copies
+    }
+
+    /// Adds a copy of packet `id`, with the packet's sender snapshot.
+    pub(super) fn insert_copy(&mut self, id: u32, copy: Packet, stamp: Option<&StateTimes>) -> u32 {
+        let copy = self.datagrams.insert_packet(copy);
+        self.ledger.set_snapshot(copy, stamp);
+        if let Some(trace) = &mut self.trace {
+            trace.copied(id, copy);
+        }
+        copy
     }
 
     /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.

@@ -2,7 +2,8 @@
 
 use engpass_frames::{Packet, Step};
 
-use super::hop::{Links, Progress};
+use super::hop::Links;
+use crate::progress::Progress;
 
 impl Links<'_> {
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the processing time of the router.
@@ -35,21 +36,18 @@ impl Links<'_> {
         // For a packet that has left a tunnel here, the copies were not decided before.
         shared.decide_copies(whole.datagram, now);
         let stamp = shared.ledger.snapshot_of(id);
-        let mut copies = Vec::new();
-        for (datagram, route) in shared.copies_of(whole.datagram) {
+        let copies = shared.copies_of(whole.datagram);
+        let count = copies.len();
+        for (datagram, route) in copies {
             let place = frames.routes[route as usize].first;
-            let copy = shared.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
+            let copy = shared.insert_copy(id, Packet { datagram, place, since: 0, ..whole }, stamp.as_ref());
             shared.datagrams[datagram].refs += 1;
-            shared.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut shared.trace {
-                trace.copied(id, copy);
-            }
-            copies.push(copy);
+            shared.parts.push((copy, Progress::Ahead(now)));
         }
         shared.datagrams[whole.datagram].arrived += 1;
         shared.record_hops_carried(frames, id);
         shared.datagrams.release_packet(id);
         shared.release_datagram(whole.datagram);
-        Progress::parts(copies, now)
+        Progress::Parts(count)
     }
 }

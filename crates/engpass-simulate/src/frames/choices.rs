@@ -3,7 +3,8 @@
 use engpass_frames::{Frames, Packet};
 use engpass_model::forward::Headers;
 
-use super::hop::{Links, Progress};
+use super::hop::Links;
+use crate::progress::Progress;
 use crate::shared_state::SharedState;
 
 impl SharedState {

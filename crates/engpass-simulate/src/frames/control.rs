@@ -4,9 +4,10 @@ use engpass_frames::{ArpMessage, ControlKind, Frames, Packet};
 use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::hop::{Links, Parts, Progress};
+use super::hop::Links;
 use super::{arp, igmp, keepalive};
 use crate::packet_store::{Datagram, Destination};
+use crate::progress::Progress;
 use crate::shared_state::SharedState;
 
 /// A packet that a node is about to send.
@@ -62,21 +63,31 @@ impl Links<'_> {
     }
 
     /// Takes an ARP packet, an IGMP message or a keepalive of this flow direction, which has reached its node.
-    pub(crate) fn take_control(&mut self, datagram: u32, direction: u32) -> Parts {
+    pub(crate) fn take_control(&mut self, datagram: u32, direction: u32) -> Progress {
         let direction = direction as usize;
         let [_, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
         if direction < igmp {
             // Packets that waited for the sender of the ARP packet continue, and the node sends further ones.
             let (released, messages) = self.frames.arp.receive(datagram, self.clock.now);
-            let mut packets: Vec<_> = released.into_iter().map(|id| (id, self.leave_hold(id))).collect();
-            packets.extend(messages.into_iter().map(|said| self.say(Said::Arp(said))));
-            return Parts { packets, ..Parts::default() };
+            let count = released.len() + messages.len();
+            for id in released {
+                let progress = self.leave_hold(id);
+                self.shared.parts.push((id, progress));
+            }
+            for said in messages {
+                let message = self.say(Said::Arp(said));
+                self.shared.parts.push(message);
+            }
+            return Progress::Parts(count);
         }
         if direction < keepalives {
-            return Parts { events: [self.take_igmp(datagram), None], ..Parts::default() };
+            return Progress::Rests(self.take_igmp(datagram));
         }
-        self.shared.take_keepalive((direction - keepalives) / 2, self.frames, self.clock.now);
-        Parts::default()
+        let end = (direction - keepalives) / 2;
+        if self.frames.keepalive_returned(end) {
+            self.shared.record_tunnel_change(end, false, self.clock.now);
+        }
+        Progress::Rests(None)
     }
 }
 

@@ -19,7 +19,7 @@ impl Links<'_> {
     }
 
     /// Carries out a loss that was found ahead of time. Returns the event of an ICMP message about it.
-    pub(crate) fn on_deferred_drop(&mut self, packet: u32) -> Option<NewEvent> {
+    pub(super) fn on_deferred_drop(&mut self, packet: u32) -> Option<NewEvent> {
         let now = self.clock.now;
         let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
         match reports.place_of(packet) {
@@ -54,7 +54,7 @@ impl Links<'_> {
     /// Drops a packet that has just come to the end of the line of a port if it is damaged, or if an outage or its bond does not let it arrive. Returns true if
     /// it is dropped.
     #[cold]
-    pub(super) fn drops_on_arrival(&mut self, port: u32, landed: InFlightFrame) -> bool {
+    pub(crate) fn drops_on_arrival(&mut self, port: u32, landed: InFlightFrame) -> bool {
         let line = &self.frames.ports[port as usize];
         let place: fn(usize) -> DropLocation = if landed.damaged {
             DropLocation::Line

@@ -2,9 +2,10 @@
 
 use engpass_frames::{Arrival, EngineResult, ForwardingEngine, Frames, Packet, Step};
 
-use super::hop::{Departed, Links, Progress};
+use super::hop::Links;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::progress::{Departed, Progress};
 use crate::shared_state::SharedState;
 
 impl SharedState {
@@ -79,7 +80,7 @@ impl Links<'_> {
     }
 
     /// Takes the packet that an engine of a router has finished. Also returns the event of the next packet.
-    pub(crate) fn finish_packet(&mut self, number: u32) -> Departed {
+    pub(super) fn finish_packet(&mut self, number: u32) -> Departed {
         let Self { frames, shared, clock } = self;
         let router = frames.router_of_engine(number);
         let engine = &mut frames.engines[number as usize];
@@ -91,8 +92,8 @@ impl Links<'_> {
             // A line card hands the packet to the route processor.
             let arrival = shared.arrival_at(frames, router, packet);
             let entered = frames.forward_with_engine(&arrival, copies, clock.now);
-            return (next, Some((packet, self.on_engine_entered(packet, entered))));
+            return ([next, None], Some((packet, self.on_engine_entered(packet, entered))));
         }
-        (next, Some((packet, Progress::Ahead(clock.now))))
+        ([next, None], Some((packet, Progress::Ahead(clock.now))))
     }
 }

@@ -3,8 +3,9 @@
 use engpass_frames::{OuterCut, Step, Stop};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::hop::{Links, Progress};
+use super::hop::Links;
 use crate::flow_counters::DropLocation;
+use crate::progress::Progress;
 
 impl Links<'_> {
     /// Like [`Self::drop_or_fragment`], for the router in front of step `place`.
@@ -21,13 +22,13 @@ impl Links<'_> {
         match self.frames.stop(packet, step, || self.shared.has_df_bit(packet.datagram, self.frames)) {
             Stop::Expired => Progress::Rests(self.drop_at_router(id, step, DropLocation::Ttl(node), at)),
             Stop::TooBig => Progress::Rests(self.drop_at_router(id, step, DropLocation::TooBig(node), at)),
-            Stop::Fragment => Progress::parts(self.fragment(id, step, false), at),
-            Stop::FragmentOuter => Progress::parts(self.fragment(id, step, true), at),
+            Stop::Fragment => self.fragment(id, step, at, false),
+            Stop::FragmentOuter => self.fragment(id, step, at, true),
         }
     }
 
-    /// Fragments a packet, or with `is_outer` the outer packet of a tunnel, for the MTU of `step`. Returns the fragments.
-    fn fragment(&mut self, id: u32, step: Step, is_outer: bool) -> Vec<u32> {
+    /// Fragments a packet, or with `is_outer` the outer packet of a tunnel, for the MTU of `step`. The fragments go on at `at`.
+    fn fragment(&mut self, id: u32, step: Step, at: u64, is_outer: bool) -> Progress {
         let Self { frames, shared, .. } = self;
         let whole = *shared.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
@@ -52,7 +53,6 @@ impl Links<'_> {
         }
         let begin = outer.as_ref().map_or(whole.offset, |outer| outer.begin);
         let since = frames.lines_before(whole.place);
-        let mut fragments = Vec::new();
         for index in 0..cut.count {
             let packet = whole.fragment(&cut, index, begin, since);
             let ip = packet.ip;
@@ -67,15 +67,17 @@ impl Links<'_> {
                     trace.hides(fragment, hidden.clone());
                 }
             }
-            fragments.push(fragment);
+            shared.parts.push((fragment, Progress::Ahead(at)));
         }
         if let Some(outer) = outer {
+            let fragments = &shared.parts[shared.parts.len() - cut.count as usize..];
+            let fragments: Vec<u32> = fragments.iter().map(|(id, _)| *id).collect();
             frames.tunnels.replace_by_fragments(id, &outer, &fragments);
             let datagrams = &shared.datagrams;
             for lost in frames.tunnels.forget_lost_cuts(|packet| datagrams.has_packet(packet)) {
                 shared.outer_snapshots.remove(&lost);
             }
         }
-        fragments
+        Progress::Parts(cut.count as usize)
     }
 }

@@ -6,45 +6,13 @@
 
 use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, Packet, Verdict};
 use engpass_model::queue::{Cause, Ecn};
-use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
-use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
-use crate::Network;
-use crate::clock::{Clock, NewEvent, NewEvents};
+use crate::clock::{Clock, NewEvent};
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::host::Hosts;
-use crate::packet_store::Destination;
-use crate::ready_packet::EgressPath;
+use crate::progress::{Departed, Progress};
 use crate::shared_state::SharedState;
-
-/// The result of one step of a packet's route.
-pub(crate) enum Progress {
-    /// It reaches the next step at this instant, which may lie ahead of virtual time.
-    Ahead(u64),
-    /// It waits, is on its way, or is dropped; this event follows.
-    Rests(Option<NewEvent>),
-    /// Other packets go on in its place: its fragments, or copies.
-    Parts(Box<Parts>),
-}
-
-/// Packets that go on from a node, each with its progress, and events that follow. They stand in place of one packet, or the node has made them.
-#[derive(Default)]
-pub(crate) struct Parts {
-    pub(crate) packets: Vec<(u32, Progress)>,
-    pub(crate) events: NewEvents,
-}
-
-impl Progress {
-    /// Returns the progress of a packet in whose place these packets go on at `at`.
-    pub(super) fn parts(packets: impl IntoIterator<Item = u32>, at: u64) -> Self {
-        let packets = packets.into_iter().map(|id| (id, Self::Ahead(at))).collect();
-        Self::Parts(Box::new(Parts { packets, ..Parts::default() }))
-    }
-}
-
-/// The event that follows, and a packet that goes on.
-pub(crate) type Departed = (Option<NewEvent>, Option<(u32, Progress)>);
 
 /// The state that a packet changes between nodes: links with their routers, and counters, ledger and recordings of the whole network.
 pub(crate) struct Links<'a> {
@@ -53,112 +21,21 @@ pub(crate) struct Links<'a> {
     pub(crate) clock: &'a Clock,
 }
 
-impl Network {
-    #[inline(always)]
-    pub(crate) fn links(&mut self) -> Links<'_> {
-        Links { frames: &mut self.frames, shared: &mut self.shared, clock: &self.clock }
-    }
-
-    /// Moves a packet that is at its step at `at` on, from step to step, until an event must come first. It reaches its host ahead of virtual time only if
-    /// `arrives` is true.
-    #[inline(never)]
-    pub(crate) fn forward(&mut self, id: u32, at: u64, arrives: bool) {
-        let Packet { place, datagram, .. } = *self.shared.datagrams.packet(id);
-        let verdict = self.frames.steps[place as usize].verdict;
-        let progress = match verdict {
-            Verdict::Out(_) => return self.hop(id, place, at, arrives),
-            Verdict::Up if !self.shared.is_of_tree(datagram) => return self.on_packet_at_host(id),
-            Verdict::Circuit(entry) if self.links().passes_router(id, place) => {
-                debug_assert_eq!(at, self.clock.now, "a packet enters a circuit at the present instant");
-                let queued = (id, entry);
-                Progress::Rests(self.cells.enter_circuit(queued, at, &self.frames, &mut self.shared))
-            }
-            mark => self.links().pass_mark(id, place, mark, at),
-        };
-        self.proceed(id, progress, arrives);
-    }
-
-    /// Like [`Self::forward`], for a step that is a line.
-    #[inline(always)]
-    pub(super) fn hop(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
-        let hosts = arrives.then_some(&self.hosts);
-        let Self { frames, shared, clock, .. } = self;
-        match (Links { frames, shared, clock }).hop(id, place, at, hosts) {
-            Progress::Ahead(at) => self.deliver_ahead(id, at),
-            other => self.proceed(id, other, arrives),
-        }
-    }
-
-    /// Continues with a packet after a step.
-    #[inline(always)]
-    pub(crate) fn proceed(&mut self, id: u32, progress: Progress, arrives: bool) {
-        match progress {
-            Progress::Ahead(at) => self.forward(id, at, arrives),
-            Progress::Rests(event) => self.clock.schedule(event),
-            Progress::Parts(parts) => self.proceed_in_parts(*parts, arrives),
-        }
-    }
-
-    /// Continues with the packets that go on from a node.
-    #[inline(never)]
-    pub(crate) fn proceed_in_parts(&mut self, Parts { packets, events }: Parts, arrives: bool) {
-        self.clock.schedule_all(events);
-        for (id, progress) in packets {
-            self.proceed(id, progress, arrives);
-        }
-    }
-
-    /// Continues with a packet that has left a queue.
-    pub(crate) fn depart(&mut self, (again, packet): Departed) {
-        self.clock.schedule(again);
-        if let Some((id, progress)) = packet {
-            self.proceed(id, progress, true);
-        }
-    }
-
-    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
-    /// effect, if the slow path must take it.
-    #[inline(always)]
-    pub(crate) fn try_send_message(&mut self, process: usize) -> bool {
-        if !self.shared.fast_path_allowed() || self.shared.reports.is_some() {
-            return false;
-        }
-        let Self { clock, hosts: Hosts { processes, nics, .. }, frames, shared, .. } = self;
-        let this = &mut processes[process];
-        let EgressPath::Frames { route } = this.way else { return false };
-        if this.fragments.count > 1 {
-            return false;
-        }
-        let mut exit = Egress::of(&nics[this.nic], route, frames, clock);
-        let whole = UnfragmentedDatagram {
-            flow: this.flow as u32,
-            index: this.messages,
-            to: Destination::SOCKET,
-            sender: process as u32,
-            header: UDP_HEADER_BYTES as u32,
-            bytes: this.message as u32,
-            counted: true,
-            resent: false,
-            ecn: Ecn::NotCapable,
-        };
-        let id = shared.datagrams.next();
-        let FastPathResult::ArrivesAt(at) =
-            exit.send(id, whole, shared, &mut clock.events, SenderRef::Process(process))
-        else {
-            return false;
-        };
-        let is_ahead = at <= exit.last;
-        this.messages += 1;
-        let due = this.next_message();
-        clock.events.push(due.max(clock.now), this.flow, Event::ProcessWake(process as u32));
-        if is_ahead {
-            self.forward(id, at, false);
-        }
-        true
-    }
-}
-
 impl Links<'_> {
+    /// Handles an event of a link or a router. Returns the events that follow, and a packet that goes on.
+    pub(crate) fn on_event(&mut self, event: Event) -> Departed {
+        match event {
+            Event::EngineDone(engine) => self.finish_packet(engine),
+            Event::Dequeue(port) => self.dequeue(port),
+            Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
+            Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
+            Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
+            Event::ReassemblyTimeout(tunnel) => ([self.on_reassembly_timeout(tunnel), None], None),
+            Event::DeferredDrop(packet) => ([self.on_deferred_drop(packet), None], None),
+            _ => unreachable!("the driver passes on events of links and routers"),
+        }
+    }
+
     /// Handles a packet at a step that is no line: a mark, the end of a branch, or a circuit that its router does not let it enter.
     pub(crate) fn pass_mark(&mut self, id: u32, place: u32, mark: Verdict, at: u64) -> Progress {
         match mark {
@@ -175,7 +52,7 @@ impl Links<'_> {
     /// Moves a packet that comes to the line of step `place` at `at` as far as lookahead allows. It reaches its host ahead of virtual time only if the `hosts`
     /// are given.
     #[inline(always)]
-    fn hop(&mut self, id: u32, mut place: u32, mut at: u64, hosts: Option<&Hosts>) -> Progress {
+    pub(crate) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, hosts: Option<&Hosts>) -> Progress {
         let fast = self.shared.fast_path_allowed();
         loop {
             let Self { frames: Frames { ports, steps, .. }, shared, clock } = self;
@@ -242,7 +119,7 @@ impl Links<'_> {
 
     /// Decrements the TTL of a packet at a router in front of step `place`. Returns true if the packet continues; the router stops one that is too large, or
     /// whose TTL expires.
-    pub(super) fn passes_router(&mut self, id: u32, place: u32) -> bool {
+    pub(crate) fn passes_router(&mut self, id: u32, place: u32) -> bool {
         self.shared.datagrams.packet_mut(id).passes_router(&self.frames.steps[place as usize])
     }
 
@@ -403,7 +280,7 @@ impl Links<'_> {
     }
 
     /// Lets the discipline of a port choose the packet that is sent next. Returns the event of the port's next choice, and the packet.
-    pub(crate) fn dequeue(&mut self, port: u32) -> Departed {
+    fn dequeue(&mut self, port: u32) -> Departed {
         let Self { frames: Frames { ports, dropped, marks, .. }, shared, clock } = self;
         let this = &mut ports[port as usize];
         let number = this.port as usize;
@@ -411,7 +288,7 @@ impl Links<'_> {
         let again = again.map(|again| (again, number, Event::Dequeue(port)));
         let Some((chosen, sent)) = next else {
             self.drop_discarded(port);
-            return (again, None);
+            return ([again, None], None);
         };
         if sent.transmission.held > 0 && !this.posts_each_packet {
             shared.ledger.held(number, &sent.transmission, this.totals.idle);
@@ -425,6 +302,6 @@ impl Links<'_> {
         let last = self.delivers_ahead_until(place);
         let progress = self.transmit((chosen.id, chosen.bytes), place, &sent, last);
         self.drop_discarded(port);
-        (again, Some((chosen.id, progress)))
+        ([again, None], Some((chosen.id, progress)))
     }
 }

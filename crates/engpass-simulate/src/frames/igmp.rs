@@ -4,9 +4,10 @@ use engpass_frames::{Frames, Reporter};
 use engpass_model::wire::igmp::{Message, PACKET_BYTES, PRIORITY, TTL};
 
 use super::control::{ControlPacket, Said};
-use super::hop::{Links, Parts};
+use super::hop::Links;
 use crate::clock::{Clock, NewEvent};
 use crate::event_queue::Event;
+use crate::progress::Departed;
 use crate::shared_state::SharedState;
 use crate::tap::Igmp as Seen;
 
@@ -46,13 +47,13 @@ impl Links<'_> {
     }
 
     /// Handles an IGMP timer: a host sends its next message, or routers may stop forwarding to branches.
-    pub(crate) fn on_igmp_timer(&mut self, timer: u32) -> Parts {
+    pub(super) fn on_igmp_timer(&mut self, timer: u32) -> Departed {
         let (member, now) = (timer / 2, self.clock.now);
         if timer % 2 == PRUNE {
             if self.shared.members_mut().on_deadline(member, now) {
                 self.shared.forward_to(member, false);
             }
-            return Parts::default();
+            return ([None; 2], None);
         }
         let message = self.frames.igmp.pop_due(member);
         let deadline = match message {
@@ -60,7 +61,7 @@ impl Links<'_> {
             _ => None,
         };
         let events = [next_message(member, self.frames), prune_at(member, deadline, self.clock)];
-        Parts { packets: vec![self.say(Said::Igmp(member, message))], events }
+        (events, Some(self.say(Said::Igmp(member, message))))
     }
 }
 

@@ -4,10 +4,11 @@ use engpass_frames::{ControlKind, Frames};
 use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 
 use super::control::{ControlPacket, Said};
-use super::hop::{Links, Parts};
+use super::hop::Links;
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::progress::Departed;
 use crate::shared_state::SharedState;
 
 /// Position of the first end for ties: above those of IGMP.
@@ -31,7 +32,7 @@ pub(super) fn packet(end: usize, frames: &Frames) -> ControlPacket {
 
 impl Links<'_> {
     /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
-    pub(crate) fn on_keepalive_timer(&mut self, end: u32) -> Parts {
+    pub(super) fn on_keepalive_timer(&mut self, end: u32) -> Departed {
         let (number, now) = (end as usize, self.clock.now);
         let (next, goes_down) = self.frames.keepalive_sent(number, now);
         if goes_down {
@@ -39,7 +40,7 @@ impl Links<'_> {
         }
         let timer = (next, POSITION + number, Event::KeepaliveTimer(end));
         let events = [(next <= self.clock.end).then_some(timer), None];
-        Parts { packets: vec![self.say(Said::Keepalive(number))], events }
+        (events, Some(self.say(Said::Keepalive(number))))
     }
 }
 
@@ -52,15 +53,8 @@ impl SharedState {
         }
     }
 
-    /// Handles a keepalive that has come back: the end takes the tunnel for up.
-    pub(super) fn take_keepalive(&mut self, end: usize, frames: &mut Frames, now: u64) {
-        if frames.keepalive_returned(end) {
-            self.record_tunnel_change(end, false, now);
-        }
-    }
-
     /// Records for a timeline that an end takes its tunnel for down or up.
-    fn record_tunnel_change(&mut self, end: usize, down: bool, now: u64) {
+    pub(super) fn record_tunnel_change(&mut self, end: usize, down: bool, now: u64) {
         if let Some(trace) = &mut self.trace {
             trace.tunnel_changed(now, end, down);
         }

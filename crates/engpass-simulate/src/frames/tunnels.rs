@@ -2,14 +2,14 @@
 
 use engpass_frames::{Frames, Packet, TunnelArrival};
 
-use super::hop::{Links, Parts, Progress};
+use super::hop::Links;
 use crate::clock::NewEvent;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
-use crate::shared_state::SharedState;
+use crate::progress::Progress;
 
 /// Returns the event of the earliest reassembly timeout at the end of a tunnel, if none is pending.
-pub(crate) fn next_timeout(tunnel: u32, frames: &mut Frames) -> Option<NewEvent> {
+fn next_timeout(tunnel: u32, frames: &mut Frames) -> Option<NewEvent> {
     let (until, end) = frames.tunnels.next_timeout(tunnel)?;
     Some((until, end, Event::ReassemblyTimeout(tunnel)))
 }
@@ -99,27 +99,32 @@ impl Links<'_> {
         if whole == id && copies.is_empty() {
             return onward;
         }
-        let mut packets = vec![(whole, onward)];
-        packets.extend(copies.into_iter().map(|copy| (copy, self.arrive(copy))));
-        Progress::Parts(Box::new(Parts { packets, ..Parts::default() }))
+        let count = 1 + copies.len();
+        shared.parts.push((whole, onward));
+        for copy in copies {
+            let progress = self.arrive(copy);
+            self.shared.parts.push((copy, progress));
+        }
+        Progress::Parts(count)
     }
-}
 
-impl SharedState {
-    /// Drops the outer packets of a tunnel whose reassembly has timed out.
-    pub(crate) fn on_reassembly_timeout(&mut self, tunnel: u32, now: u64, frames: &mut Frames) {
+    /// Drops the outer packets of a tunnel whose reassembly has timed out. Returns the event of the next timeout.
+    pub(super) fn on_reassembly_timeout(&mut self, tunnel: u32) -> Option<NewEvent> {
+        let Self { frames, shared, clock } = self;
+        let now = clock.now;
         frames.tunnels.on_timeout(tunnel);
         while let Some((outer, end)) = frames.tunnels.pop_timed_out(tunnel, now) {
-            self.outer_snapshots.remove(&outer.number);
+            shared.outer_snapshots.remove(&outer.number);
             let (datagram, place) = (outer.whole.datagram, DropLocation::Timeout(end));
-            self.lose_datagram(datagram, place, now);
-            if self.window.holds(now) {
-                let flow = self.datagrams[datagram].flow as usize;
-                self.flows[flow].losses(place).cells += u64::from(outer.fragments);
+            shared.lose_datagram(datagram, place, now);
+            if shared.window.holds(now) {
+                let flow = shared.datagrams[datagram].flow as usize;
+                shared.flows[flow].losses(place).cells += u64::from(outer.fragments);
             }
             for _ in 0..outer.fragments {
-                self.release_datagram(datagram);
+                shared.release_datagram(datagram);
             }
         }
+        next_timeout(tunnel, frames)
     }
 }

@@ -7,7 +7,6 @@
 mod capture;
 mod measurement;
 mod multicast;
-mod network;
 mod nic_queues;
 mod pending_copies;
 mod reports;
@@ -27,7 +26,7 @@ pub use engpass_model::wire::icmp::{Error, Errors, MessageContent};
 pub use measurement::LineStats;
 use multicast::Group;
 use multicast::Groups;
-pub(crate) use nic_queues::{InjectedSenders, Sender};
+pub(crate) use nic_queues::{InjectedSenders, QueuedPacket, Sender};
 pub(crate) use pending_copies::PendingCopies;
 pub(crate) use reports::DeliveryReports;
 
@@ -370,7 +369,7 @@ impl InjectedNetwork {
             self.inputs.pop_front();
             self.enter(input);
         }
-        self.network.reach(at);
+        self.run_network(at);
         self.pass_reports(each);
         self.reached = self.reached.max(at);
     }
@@ -378,17 +377,25 @@ impl InjectedNetwork {
     /// Passes injected packets whose instant has come to their sender.
     fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
         while count > 0 {
-            self.network.reach(at);
-            let mut come = self.network.try_inject_train(way as usize, packet, count, self.injected);
+            self.run_network(at);
+            let (sender, number) = (way as usize, self.injected);
+            let way = self.network.injected.sender(sender).way;
+            let first = QueuedPacket { sender, way, packet, since: self.network.clock.now, number, copies };
+            let mut come = self.network.try_inject_train(&first, count);
             if come == 0 {
-                self.network.on_packet_injected(way as usize, packet, self.injected, copies);
+                self.network.on_packet_injected(first);
                 come = 1;
             }
-            self.network.sweep_from_now();
+            // There may be cells from now on.
+            self.network.clock.resume_sweeps();
             self.injected += u64::from(come);
             packet.token = packet.token.wrapping_add(come.into());
             count -= come;
         }
+    }
+
+    fn run_network(&mut self, until: u64) {
+        self.network.run_until(until, &|| false).expect("nothing interrupts the run");
     }
 
     fn pass_reports(&mut self, each: &mut impl FnMut(DeliveryReport)) {

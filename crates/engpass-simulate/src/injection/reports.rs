@@ -201,7 +201,7 @@ impl DeliveryReports {
     }
 
     /// Counts packets that enter the network.
-    pub(super) fn count_in(&mut self, packets: u32) {
+    pub(crate) fn count_in(&mut self, packets: u32) {
         self.unreported += u64::from(packets);
     }
 
@@ -211,7 +211,7 @@ impl DeliveryReports {
         self.heads[datagram as usize].token += 1;
     }
 
-    pub(super) fn count_unreported(&self) -> u64 {
+    pub(crate) fn count_unreported(&self) -> u64 {
         self.unreported
     }
 
@@ -284,7 +284,7 @@ impl DeliveryReports {
     }
 
     /// Reports the losses of cells before `at`. All ports must have processed all cells before `at`.
-    pub(super) fn confirm_losses_before(&mut self, at: u64) {
+    pub(crate) fn confirm_losses_before(&mut self, at: u64) {
         while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
             let ((lost_at, _), loss) = first.remove_entry();
             self.report_loss(at, lost_at, loss);
