@@ -9,7 +9,7 @@ use engpass_ledger::SenderState;
 
 use super::clock::ADVANCE_INTERVAL;
 use super::event_queue::Event;
-use super::frames::{FastReception, Links, Pause, PduContent, SendLoop, await_change, with_bond_member};
+use super::frames::{Links, Pause, PduContent, SendLoop, with_bond_member};
 use super::host::{CpuTask, HostStep, Hosts, View};
 use super::injection::QueuedPacket;
 use super::progress::{Departed, Progress};
@@ -104,17 +104,15 @@ impl Network {
     fn handle_event(&mut self, event: Event) {
         let now = self.clock.now;
         match event {
-            Event::IcmpReady(number) => {
-                let packet = self.frames.icmp.release(number);
-                self.receive_or_forward(packet);
-            }
             Event::EngineDone(_)
+            | Event::IcmpReady(_)
             | Event::Dequeue(_)
             | Event::ArpTimeout(_)
             | Event::IgmpTimer(_)
             | Event::KeepaliveTimer(_)
             | Event::ReassemblyTimeout(_)
-            | Event::DeferredDrop(_) => {
+            | Event::DeferredDrop(_)
+            | Event::BondMonitor(_) => {
                 let departed = self.links().on_event(event);
                 self.depart(departed, true);
             }
@@ -148,16 +146,9 @@ impl Network {
             Event::CircuitFree(entry) => {
                 self.clock.schedule_all(self.cells.feed_circuit(entry, now, &self.frames, &mut self.shared));
             }
-            Event::LineChange(event) => {
-                let monitors = self.links().change_line(event);
-                await_change(event as usize, &mut self.frames, &mut self.clock);
-                for (bond, at) in monitors {
-                    self.clock.events.push(at, 0, Event::BondMonitor(bond));
-                }
-            }
-            Event::BondMonitor(bond) => {
-                if let Some(again) = self.frames.check_carriers(bond, now) {
-                    self.clock.events.push(again, 0, Event::BondMonitor(bond));
+            Event::LineChange(change) => {
+                for event in self.links().change_line(change) {
+                    self.clock.schedule(Some(event));
                 }
             }
         }
@@ -292,9 +283,8 @@ impl Network {
     fn on_packet_at_host(&mut self, packet: u32) {
         let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
         match self.hosts.receive_fast_path(packet, &mut self.shared, view) {
-            FastReception::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
-            FastReception::Complete => {}
-            FastReception::NeedsSlowPath => self.receive_slow_path(packet),
+            Some(next) => self.act(next),
+            None => self.receive_slow_path(packet),
         }
     }
 
@@ -439,7 +429,10 @@ impl Network {
     fn enter_formed_segment(&mut self, endpoint: usize) -> bool {
         let ready = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
         let enters = self.enter_nic(self.shared.processes + endpoint, ready);
-        self.hosts.on_segment_handed_over(endpoint, enters, &mut self.shared, self.clock.now);
+        self.hosts.endpoints[endpoint].busy = !enters;
+        if enters {
+            self.hosts.on_segment_in_nic(endpoint, &mut self.shared, self.clock.now);
+        }
         enters
     }
 
@@ -498,7 +491,7 @@ impl Network {
         match self.frames.port_mut(ready.nic) {
             // A frame line knows its departures at once; departures of cells must be computed.
             Some(line) => line.has_memory(now, ready.ip as u32, capacity),
-            None => self.cells.nic_has_room(ready, capacity, now, &mut self.shared),
+            None => self.cells.nic_has_room(ready, (now, capacity), &mut self.shared),
         }
     }
 

@@ -430,7 +430,8 @@ impl Hosts {
             if endpoint >= shared.endpoints {
                 return HostStep::ServesQueue(nic);
             }
-            self.on_segment_handed_over(endpoint, true, shared, now);
+            self.endpoints[endpoint].busy = false;
+            self.on_segment_in_nic(endpoint, shared, now);
             return HostStep::Sends(endpoint);
         }
         let this = &mut self.processes[sender];

@@ -43,8 +43,7 @@ impl CellNetwork {
     pub(super) fn nic_has_room(
         &mut self,
         ready: &ReadyPacket,
-        capacity: u64,
-        now: u64,
+        (now, capacity): (u64, u64),
         shared: &mut SharedState,
     ) -> bool {
         let (nic, bytes) = (ready.nic, ready.memory());

@@ -79,20 +79,10 @@ impl Hosts {
         if copies { HostStep::Task(host, CpuTask::Write(endpoint)) } else { HostStep::Waits(wake) }
     }
 
-    /// Records that the formed segment has entered the NIC, or with `enters` false that it waits for the NIC.
+    /// Records that the formed segment has entered the NIC.
     #[inline(always)]
-    pub(super) fn on_segment_handed_over(
-        &mut self,
-        endpoint: usize,
-        enters: bool,
-        shared: &mut SharedState,
-        now: u64,
-    ) {
+    pub(super) fn on_segment_in_nic(&mut self, endpoint: usize, shared: &mut SharedState, now: u64) {
         let this = &mut self.endpoints[endpoint];
-        this.busy = !enters;
-        if !enters {
-            return;
-        }
         let datagram = std::mem::replace(&mut this.ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
         shared.ledger.note_activity(shared.processes + endpoint, now);

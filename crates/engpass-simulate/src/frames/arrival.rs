@@ -6,42 +6,33 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use crate::endpoint::Endpoint;
-use crate::host::{Hosts, View};
+use crate::host::{HostStep, Hosts, View};
 use crate::queueing::PathId;
 use crate::shared_state::SharedState;
 
-/// The result of the fast path of reception.
-pub(crate) enum FastReception {
-    /// The endpoint has received a segment and may send.
-    Sends(usize),
-    /// A socket has received a message.
-    Complete,
-    NeedsSlowPath,
-}
-
 impl Hosts {
-    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Has no effect on
-    /// other packets.
+    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Returns `None`,
+    /// without effect, for other packets.
     #[inline(always)]
     pub(crate) fn receive_fast_path(
         &mut self,
         packet: u32,
         shared: &mut SharedState,
         view: View,
-    ) -> FastReception {
+    ) -> Option<HostStep> {
         let Packet { datagram, ecn, .. } = *shared.datagrams.packet(packet);
         let this = &shared.datagrams[datagram];
         if shared.ledger.deferred.is_some() || packet != datagram || !this.is_sole_unmarked(ecn) {
-            return FastReception::NeedsSlowPath;
+            return None;
         }
         match this.to.get().map(|to| to as usize) {
             // Numbers above those of endpoints are ICMP and ARP packets.
             Some(to) if self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost) => {
                 self.receive_and_post(datagram, to, shared, view);
-                FastReception::Sends(to)
+                Some(HostStep::Sends(to))
             }
-            None if self.receive_datagram_fast_path(datagram, shared, view) => FastReception::Complete,
-            _ => FastReception::NeedsSlowPath,
+            None if self.receive_datagram_fast_path(datagram, shared, view) => Some(HostStep::Waits(None)),
+            _ => None,
         }
     }
 

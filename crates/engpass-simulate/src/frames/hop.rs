@@ -27,11 +27,19 @@ impl Links<'_> {
         match event {
             Event::EngineDone(engine) => self.finish_packet(engine),
             Event::Dequeue(port) => self.dequeue(port),
+            Event::IcmpReady(number) => {
+                let packet = self.frames.icmp.release(number);
+                ([None; 2], Some((packet, self.arrive(packet))))
+            }
             Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
             Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
             Event::ReassemblyTimeout(tunnel) => ([self.on_reassembly_timeout(tunnel), None], None),
             Event::DeferredDrop(packet) => ([self.on_deferred_drop(packet), None], None),
+            Event::BondMonitor(bond) => {
+                let again = self.frames.check_carriers(bond, self.clock.now);
+                ([again.map(|at| (at, 0, event)), None], None)
+            }
             _ => unreachable!("the driver passes on events of links and routers"),
         }
     }

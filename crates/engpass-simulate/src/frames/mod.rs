@@ -34,12 +34,11 @@ use engpass_model::queue::Ecn;
 use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 
-pub(super) use arrival::FastReception;
 pub(super) use bonds::with_bond_member;
 pub(super) use circuits::PduContent;
 pub(super) use hop::Links;
 pub(super) use igmp::begin_memberships;
-pub(super) use outage::{await_change, begin_events};
+pub(super) use outage::begin_events;
 pub(super) use send_loop::{Pause, SendLoop};
 
 /// Returns the trail of a packet that is at step `place`.

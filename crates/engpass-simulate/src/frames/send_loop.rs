@@ -110,19 +110,6 @@ impl Egress<'_> {
             _ => None,
         }
     }
-
-    /// Like [`Self::try_send_segment`], for a segment outside a segment burst.
-    #[inline(never)]
-    fn try_send_single_segment(
-        mut self,
-        id: u32,
-        whole: &UnfragmentedDatagram,
-        ready_segment: &mut u32,
-        shared: &mut SharedState,
-        act: &mut SendLoop,
-    ) -> Option<Pause> {
-        self.try_send_segment(id, whole, ready_segment, shared, act)
-    }
 }
 
 impl Links<'_> {
@@ -249,8 +236,8 @@ impl Links<'_> {
                                 let mut whole = act.whole(*flow, segment, true);
                                 whole.datagram.resent = segment.seq < new;
                                 whole.datagram.index = connection.segments_sent();
-                                let exit = Egress::of(nic, act.route, frames, clock);
-                                match exit.try_send_single_segment(id, &whole, ready_segment, shared, act) {
+                                let mut exit = Egress::of(nic, act.route, frames, clock);
+                                match exit.try_send_segment(id, &whole, ready_segment, shared, act) {
                                     Some(pause) => return pause,
                                     None => continue,
                                 }
