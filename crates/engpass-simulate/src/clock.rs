@@ -54,8 +54,9 @@ impl Clock {
 
     /// Like [`Self::schedule`], for several events.
     #[inline(always)]
-    pub(super) fn schedule_all(&mut self, events: NewEvents) {
-        events.into_iter().for_each(|event| self.schedule(event));
+    pub(super) fn schedule_all(&mut self, [first, second]: NewEvents) {
+        self.schedule(first);
+        self.schedule(second);
     }
 
     /// Returns true if enough events were handled since the last call of the run control.

@@ -348,6 +348,7 @@ impl Network {
     }
 
     /// Sends the next message of a process.
+    #[inline(never)]
     fn send_message(&mut self, process: usize) {
         let now = self.clock.now;
         // Shortcut: the CPU needs no time, and no other event comes before the packet is handed over.
@@ -382,20 +383,14 @@ impl Network {
         let this = &self.hosts.endpoints[endpoint];
         match this.fast_path_route(&self.shared) {
             Some(route) if this.application.is_none() => {
-                let this = SendLoop::new(endpoint, route, None, &self.shared);
-                self.run_send_loop(this, |links, hosts, this| links.send_as_reader(this, hosts));
+                self.run_send_loop(endpoint, route, |links, hosts, this| links.send_as_reader(this, hosts));
             }
             Some(route) => {
-                let states = self.shared.ledger.states_of_writer(endpoint);
-                let this = SendLoop::new(endpoint, route, states, &self.shared);
-                self.run_send_loop(this, |links, hosts, this| links.send_and_write(this, hosts));
+                self.run_send_loop(endpoint, route, |links, hosts, this| links.send_and_write(this, hosts));
             }
-            None => {
-                let this = SendLoop::new(endpoint, 0, None, &self.shared);
-                self.run_send_loop(this, |links, hosts, this| {
-                    hosts.send_and_write(this, links.shared, links.clock)
-                });
-            }
+            None => self.run_send_loop(endpoint, 0, |links, hosts, this| {
+                hosts.send_and_write(this, links.shared, links.clock)
+            }),
         }
     }
 
@@ -409,16 +404,18 @@ impl Network {
     #[inline(never)]
     fn run_send_loop(
         &mut self,
-        mut this: SendLoop,
+        endpoint: usize,
+        route: u32,
         run: impl Fn(&mut Links<'_>, &mut Hosts, &mut SendLoop) -> Pause,
     ) {
+        let mut this = SendLoop::new(endpoint, route, self.shared.processes + endpoint);
         loop {
             let Self { clock, hosts, frames, shared, .. } = self;
             let pause = run(&mut Links { frames, shared, clock }, hosts, &mut this);
             self.clock.schedule_all(this.take_events());
             match pause {
                 Pause::DeliveredAhead(id, at) => self.forward(id, at, false),
-                Pause::Formed if self.enter_formed_segment(this.endpoint) => {}
+                Pause::Formed if self.enter_formed_segment(endpoint) => {}
                 Pause::Formed | Pause::Ends => return,
             }
         }

@@ -289,6 +289,7 @@ impl Hosts {
     }
 
     /// Begins the next message of a process, or continues it after a pause.
+    #[inline(always)]
     pub(super) fn on_process_wake(
         &mut self,
         process: u32,

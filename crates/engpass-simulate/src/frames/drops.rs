@@ -53,7 +53,7 @@ impl Links<'_> {
 
     /// Drops a packet that has just come to the end of the line of a port if it is damaged, or if an outage or its bond does not let it arrive. Returns true if
     /// it is dropped.
-    #[cold]
+    #[inline(always)]
     pub(crate) fn drops_on_arrival(&mut self, port: u32, landed: InFlightFrame) -> bool {
         let line = &self.frames.ports[port as usize];
         let place: fn(usize) -> DropLocation = if landed.damaged {

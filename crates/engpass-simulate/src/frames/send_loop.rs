@@ -14,14 +14,14 @@ use crate::clock::{Clock, NewEvent, NewEvents};
 use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::host::Hosts;
-use crate::packet_store::{Datagram, Destination};
+use crate::packet_store::Destination;
 use crate::progress::{Departed, Progress};
 use crate::ready_packet::EgressPath;
 use crate::shared_state::SharedState;
 
 /// State of a send loop: what an endpoint sends and writes at one instant.
 pub(crate) struct SendLoop {
-    pub(crate) endpoint: usize,
+    endpoint: usize,
     sender: usize,
     /// Index of the endpoint's sender states in the ledger; `None` if the ledger keeps none.
     states: Option<usize>,
@@ -46,11 +46,19 @@ pub(crate) enum Pause {
 }
 
 impl SendLoop {
-    /// Begins a send loop. Route and sender states are used on the fast path only.
+    /// Begins a send loop. The route is used on the fast path only.
     #[inline(always)]
-    pub(crate) fn new(endpoint: usize, route: u32, states: Option<usize>, shared: &SharedState) -> Self {
-        let sender = shared.processes + endpoint;
-        Self { endpoint, sender, states, route, limited: None, resumed: false, arrival: None, wake: None }
+    pub(crate) fn new(endpoint: usize, route: u32, sender: usize) -> Self {
+        Self {
+            endpoint,
+            sender,
+            states: None,
+            route,
+            limited: None,
+            resumed: false,
+            arrival: None,
+            wake: None,
+        }
     }
 
     /// Takes the events that follow from what was sent and written.
@@ -73,17 +81,17 @@ impl SendLoop {
             (true, _) => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let datagram = Datagram {
+        UnfragmentedDatagram {
             flow,
+            index: 0,
             to: Destination::endpoint(self.endpoint ^ 1),
+            sender: self.sender as u32,
             header: segment.header_len() as u32,
             bytes: segment.len,
             counted: segment.len > 0 && is_writer,
-            fragments: 1,
-            refs: 1,
-            ..Datagram::default()
-        };
-        UnfragmentedDatagram { datagram, sender: self.sender as u32, states: self.states, ecn }
+            resent: false,
+            ecn,
+        }
     }
 }
 
@@ -94,16 +102,15 @@ impl Egress<'_> {
     fn try_send_segment(
         &mut self,
         id: u32,
-        whole: &UnfragmentedDatagram,
+        whole: UnfragmentedDatagram,
         ready_segment: &mut u32,
         shared: &mut SharedState,
         act: &mut SendLoop,
     ) -> Option<Pause> {
-        match self.send(id, whole, shared, &mut act.arrival) {
+        match self.send(id, whole, shared, &mut act.arrival, act.states) {
             FastPathResult::ArrivesAt(at) if at <= self.last => Some(Pause::DeliveredAhead(id, at)),
             FastPathResult::NeedsSlowPath => {
-                let datagram = Datagram { begun: self.now, ..whole.datagram.clone() };
-                shared.datagrams.insert_next(id, datagram, Packet::NONE);
+                shared.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
                 *ready_segment = id;
                 Some(Pause::Formed)
             }
@@ -129,20 +136,19 @@ impl Links<'_> {
             return None;
         }
         let mut exit = Egress::of(&nics[this.nic], route, frames, clock);
-        let datagram = Datagram {
+        let whole = UnfragmentedDatagram {
             flow: this.flow as u32,
             index: this.messages,
+            to: Destination::SOCKET,
+            sender: process as u32,
             header: UDP_HEADER_BYTES as u32,
             bytes: this.message as u32,
             counted: true,
-            fragments: 1,
-            refs: 1,
-            ..Datagram::default()
+            resent: false,
+            ecn: Ecn::NotCapable,
         };
-        let whole =
-            UnfragmentedDatagram { datagram, sender: process as u32, states: None, ecn: Ecn::NotCapable };
         let (id, mut arrival) = (shared.datagrams.next(), None);
-        let FastPathResult::ArrivesAt(at) = exit.send(id, &whole, shared, &mut arrival) else {
+        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, &mut arrival, None) else {
             return None;
         };
         let progress = if at <= exit.last { Progress::Ahead(at) } else { Progress::Rests(arrival) };
@@ -155,6 +161,7 @@ impl Links<'_> {
     /// Sends and writes until neither is possible any more, and then records the sender state.
     #[inline(always)]
     pub(crate) fn send_and_write(&mut self, act: &mut SendLoop, hosts: &mut Hosts) -> Pause {
+        act.states = self.shared.ledger.states_of_writer(act.endpoint);
         let pause = self.send_and_write_until_pause(act, hosts);
         if matches!(pause, Pause::Ends) && act.states.is_some() {
             let (this, now) = (&hosts.endpoints[act.endpoint], self.clock.now);
@@ -186,9 +193,9 @@ impl Links<'_> {
             if this.connection.next_segment(Time(clock.now), segment).is_err() {
                 return Pause::Ends;
             }
-            let mut whole = act.whole(this.flow, segment, false);
-            whole.datagram.index = this.connection.segments_sent();
-            let pause = exit.try_send_segment(id, &whole, &mut this.ready_segment, shared, act);
+            let whole = act.whole(this.flow, segment, false);
+            let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
+            let pause = exit.try_send_segment(id, whole, &mut this.ready_segment, shared, act);
             if let Some(pause) = pause {
                 return pause;
             }
@@ -213,12 +220,12 @@ impl Links<'_> {
                 let ended = match connection.start_burst(Time(now)) {
                     Ok(mut burst) => {
                         let mut exit = Egress::of(nic, act.route, frames, clock);
-                        let mut whole = act.whole(*flow, burst.pattern(), true);
+                        let whole = act.whole(*flow, burst.pattern(), true);
                         while burst.goes_on() {
                             let id = shared.datagrams.next();
                             connection.next_in_burst(&mut burst, Time(now), shared.datagrams.segment_mut(id));
-                            whole.datagram.index = connection.segments_sent();
-                            let pause = exit.try_send_segment(id, &whole, ready_segment, shared, act);
+                            let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
+                            let pause = exit.try_send_segment(id, whole, ready_segment, shared, act);
                             if let Some(pause) = pause {
                                 return pause;
                             }
@@ -233,11 +240,11 @@ impl Links<'_> {
                         let segment = shared.datagrams.segment_mut(id);
                         match connection.next_segment(Time(now), segment) {
                             Ok(()) => {
-                                let mut whole = act.whole(*flow, segment, true);
-                                whole.datagram.resent = segment.seq < new;
-                                whole.datagram.index = connection.segments_sent();
+                                let (index, resent) = (connection.segments_sent(), segment.seq < new);
+                                let whole = act.whole(*flow, segment, true);
+                                let whole = UnfragmentedDatagram { index, resent, ..whole };
                                 let mut exit = Egress::of(nic, act.route, frames, clock);
-                                match exit.try_send_segment(id, &whole, ready_segment, shared, act) {
+                                match exit.try_send_segment(id, whole, ready_segment, shared, act) {
                                     Some(pause) => return pause,
                                     None => continue,
                                 }
