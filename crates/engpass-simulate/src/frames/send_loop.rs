@@ -14,7 +14,7 @@ use crate::clock::{Clock, NewEvent, NewEvents};
 use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::host::Hosts;
-use crate::packet_store::Destination;
+use crate::packet_store::{Datagram, Destination};
 use crate::progress::{Departed, Progress};
 use crate::ready_packet::EgressPath;
 use crate::shared_state::SharedState;
@@ -81,17 +81,17 @@ impl SendLoop {
             (true, _) => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        UnfragmentedDatagram {
+        let datagram = Datagram {
             flow,
-            index: 0,
             to: Destination::endpoint(self.endpoint ^ 1),
-            sender: self.sender as u32,
             header: segment.header_len() as u32,
             bytes: segment.len,
             counted: segment.len > 0 && is_writer,
-            resent: false,
-            ecn,
-        }
+            fragments: 1,
+            refs: 1,
+            ..Datagram::default()
+        };
+        UnfragmentedDatagram { datagram, sender: self.sender as u32, states: self.states, ecn }
     }
 }
 
@@ -102,15 +102,16 @@ impl Egress<'_> {
     fn try_send_segment(
         &mut self,
         id: u32,
-        whole: UnfragmentedDatagram,
+        whole: &UnfragmentedDatagram,
         ready_segment: &mut u32,
         shared: &mut SharedState,
         act: &mut SendLoop,
     ) -> Option<Pause> {
-        match self.send(id, whole, shared, &mut act.arrival, act.states) {
+        match self.send(id, whole, shared, &mut act.arrival) {
             FastPathResult::ArrivesAt(at) if at <= self.last => Some(Pause::DeliveredAhead(id, at)),
             FastPathResult::NeedsSlowPath => {
-                shared.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
+                let datagram = Datagram { begun: self.now, ..whole.datagram.clone() };
+                shared.datagrams.insert_next(id, datagram, Packet::NONE);
                 *ready_segment = id;
                 Some(Pause::Formed)
             }
@@ -136,19 +137,20 @@ impl Links<'_> {
             return None;
         }
         let mut exit = Egress::of(&nics[this.nic], route, frames, clock);
-        let whole = UnfragmentedDatagram {
+        let datagram = Datagram {
             flow: this.flow as u32,
             index: this.messages,
-            to: Destination::SOCKET,
-            sender: process as u32,
             header: UDP_HEADER_BYTES as u32,
             bytes: this.message as u32,
             counted: true,
-            resent: false,
-            ecn: Ecn::NotCapable,
+            fragments: 1,
+            refs: 1,
+            ..Datagram::default()
         };
+        let whole =
+            UnfragmentedDatagram { datagram, sender: process as u32, states: None, ecn: Ecn::NotCapable };
         let (id, mut arrival) = (shared.datagrams.next(), None);
-        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, &mut arrival, None) else {
+        let FastPathResult::ArrivesAt(at) = exit.send(id, &whole, shared, &mut arrival) else {
             return None;
         };
         let progress = if at <= exit.last { Progress::Ahead(at) } else { Progress::Rests(arrival) };
@@ -193,9 +195,9 @@ impl Links<'_> {
             if this.connection.next_segment(Time(clock.now), segment).is_err() {
                 return Pause::Ends;
             }
-            let whole = act.whole(this.flow, segment, false);
-            let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
-            let pause = exit.try_send_segment(id, whole, &mut this.ready_segment, shared, act);
+            let mut whole = act.whole(this.flow, segment, false);
+            whole.datagram.index = this.connection.segments_sent();
+            let pause = exit.try_send_segment(id, &whole, &mut this.ready_segment, shared, act);
             if let Some(pause) = pause {
                 return pause;
             }
@@ -220,12 +222,12 @@ impl Links<'_> {
                 let ended = match connection.start_burst(Time(now)) {
                     Ok(mut burst) => {
                         let mut exit = Egress::of(nic, act.route, frames, clock);
-                        let whole = act.whole(*flow, burst.pattern(), true);
+                        let mut whole = act.whole(*flow, burst.pattern(), true);
                         while burst.goes_on() {
                             let id = shared.datagrams.next();
                             connection.next_in_burst(&mut burst, Time(now), shared.datagrams.segment_mut(id));
-                            let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
-                            let pause = exit.try_send_segment(id, whole, ready_segment, shared, act);
+                            whole.datagram.index = connection.segments_sent();
+                            let pause = exit.try_send_segment(id, &whole, ready_segment, shared, act);
                             if let Some(pause) = pause {
                                 return pause;
                             }
@@ -240,11 +242,11 @@ impl Links<'_> {
                         let segment = shared.datagrams.segment_mut(id);
                         match connection.next_segment(Time(now), segment) {
                             Ok(()) => {
-                                let (index, resent) = (connection.segments_sent(), segment.seq < new);
-                                let whole = act.whole(*flow, segment, true);
-                                let whole = UnfragmentedDatagram { index, resent, ..whole };
+                                let mut whole = act.whole(*flow, segment, true);
+                                whole.datagram.resent = segment.seq < new;
+                                whole.datagram.index = connection.segments_sent();
                                 let mut exit = Egress::of(nic, act.route, frames, clock);
-                                match exit.try_send_segment(id, whole, ready_segment, shared, act) {
+                                match exit.try_send_segment(id, &whole, ready_segment, shared, act) {
                                     Some(pause) => return pause,
                                     None => continue,
                                 }
