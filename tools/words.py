@@ -22,7 +22,7 @@ RETIRED = {
     "Plainly": "FastPath",
     "SentOff": "TransmitRing",
     "WaySeen": "PathInfo",
-    "act_plainly": "send_and_write_fast_path",
+    "act_plainly": "send_and_write",
     "add_rarely": "add_cold",
     "all_go_on": "receive_or_forward_copies",
     "ask_way": "choose_path",

@@ -282,13 +282,18 @@ impl CellNetwork {
     /// Ends the measurement window on every line, at the end of the run.
     pub(super) fn end_measurement(&mut self, frames: &Frames, shared: &mut SharedState) {
         let end = shared.window.end;
-        for (port, this) in self.ports.iter().enumerate().filter(|(port, _)| frames.port(*port).is_none()) {
-            shared.ledger.end_window_on(port, this.line_status(end));
-        }
+        self.end_window(end, frames, shared);
         for line in &frames.ports {
             shared.ledger.end_window_on_frame_line(line, end);
         }
         self.post_bypassed_lines(shared);
+    }
+
+    /// Ends the measurement window on every line of cells.
+    pub(super) fn end_window(&self, end: u64, frames: &Frames, shared: &mut SharedState) {
+        for (port, this) in self.ports.iter().enumerate().filter(|(port, _)| frames.port(*port).is_none()) {
+            shared.ledger.end_window_on(port, this.line_status(end));
+        }
     }
 
     /// Returns a lower bound of the arrival of a PDU's last cell at the end of its circuit, in picoseconds.

@@ -37,6 +37,13 @@ impl Clock {
         Self { now: 0, end, until: 0, next_advance, events, handled: 0, next_callback: EVENTS_PER_CALLBACK }
     }
 
+    /// Advances all cell ports again from now on, if that had ended.
+    pub(super) fn resume_sweeps(&mut self) {
+        if self.next_advance == u64::MAX {
+            self.next_advance = (self.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
+        }
+    }
+
     /// Schedules the event that a handler has returned.
     #[inline(always)]
     pub(super) fn schedule(&mut self, event: Option<NewEvent>) {
@@ -47,8 +54,9 @@ impl Clock {
 
     /// Like [`Self::schedule`], for several events.
     #[inline(always)]
-    pub(super) fn schedule_all(&mut self, events: NewEvents) {
-        events.into_iter().for_each(|event| self.schedule(event));
+    pub(super) fn schedule_all(&mut self, [first, second]: NewEvents) {
+        self.schedule(first);
+        self.schedule(second);
     }
 
     /// Returns true if enough events were handled since the last call of the run control.

@@ -15,6 +15,16 @@ impl SharedState {
         }
     }
 
+    /// Posts all deferred transmissions that have ended before `at`, and reports the losses of cells before that. Returns true if every injected packet is now
+    /// reported.
+    pub(super) fn report_losses_before(&mut self, at: u64) -> bool {
+        self.post_until(at - 1);
+        self.reports.as_mut().is_some_and(|reports| {
+            reports.confirm_losses_before(at);
+            reports.count_unreported() == 0
+        })
+    }
+
     /// Like [`Self::post_until`] for frames only, and only if many may have ended.
     #[inline]
     pub(super) fn post_batch_until(&mut self, until: u64) {

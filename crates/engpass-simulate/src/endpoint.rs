@@ -4,7 +4,6 @@ use engpass_ledger::{Load, SenderState};
 use engpass_model::host::{ByteTime, CpuCost};
 use engpass_model::tcp::{CompactConnection, Effects, LimitedBy, Stats};
 use engpass_model::time::Time;
-use engpass_model::unit::Share;
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
@@ -14,7 +13,7 @@ use super::host::Hosts;
 use super::packet_store::{Datagram, Destination, PacketStore};
 use super::ready_packet::{BONDED, EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::SharedState;
-use super::tcp_application::{NEVER, TcpApplication};
+use super::tcp_application::TcpApplication;
 
 /// One end of a TCP connection. Endpoints are in pairs: an even one writes, the odd one behind it reads.
 ///
@@ -252,41 +251,17 @@ impl Endpoint {
         }
     }
 
-    /// Begins the application's next write if it is due; otherwise returns the wake event for when it is due or a pause ends.
-    #[inline(never)]
-    pub(super) fn next_write(&mut self, endpoint: usize, clock: &Clock) -> Option<NewEvent> {
-        let (now, end, flow) = (clock.now, clock.end, self.flow as usize);
-        let application = self.application.as_mut().filter(|this| this.may_begin_write(now) && now < end)?;
-        if let Some(delays) = application.delays.as_deref_mut() {
-            let due = delays.due(application.message);
-            if now < due {
-                if due >= end {
-                    // A write due after the end of the run never happens.
-                    return None;
-                }
-                (delays.resume, delays.early) = (due, true);
-                return Some((due, flow, Event::EndpointWake(endpoint as u32)));
-            }
-            if let Some((pauses, random)) = &mut delays.chance
-                && random.below(Share::WHOLE) < pauses.share.0
-            {
-                delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
-                return Some((delays.resume, flow, Event::EndpointWake(endpoint as u32)));
-            }
-        }
-        application.begin_write();
-        None
-    }
-
     /// Takes the next piece of the application's writes to be copied, if the send buffer has room and no piece is being copied. Returns true if there is one.
     /// Otherwise the application may have a wake event.
     #[inline(always)]
     pub(super) fn next_copy(&mut self, endpoint: usize, clock: &Clock) -> (bool, Option<NewEvent>) {
-        let Some(application) = self.application.as_ref().filter(|this| this.copying == 0) else {
+        let Some(application) = self.application.as_mut().filter(|this| this.copying == 0) else {
             return (false, None);
         };
-        let wake = if application.left == 0 { self.next_write(endpoint, clock) } else { None };
-        let Some(application) = &mut self.application else { return (false, None) };
+        let wake = match application.left {
+            0 => application.next_write(endpoint, self.flow as usize, clock),
+            _ => None,
+        };
         application.copying = self.connection.whole().next_copy(application.left.into()) as u32;
         (application.copying > 0, wake)
     }

@@ -8,13 +8,12 @@ use engpass_model::engine::BusyTime;
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::source::Arrivals;
-use engpass_model::time::Pace;
+use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
-use super::Network;
 use super::cell_ports::CellNetwork;
-use super::clock::NewEvent;
+use super::clock::{Clock, NewEvent, NewEvents};
 use super::endpoint::{Endpoint, NOTHING, SegmentCost, WarmupCounts};
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
@@ -106,8 +105,8 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    /// Adds a work item behind those that it may not overtake. Work on TCP segments interrupts the copy of a write.
-    fn enqueue(&mut self, item: CpuTask, now: u64) {
+    /// Adds a work item behind those that it may not overtake. Work on TCP segments interrupts the copy of a write. Returns true if the CPU is idle.
+    pub(super) fn enqueue(&mut self, item: CpuTask, now: u64) -> bool {
         if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
             self.items.push_back(item);
         } else if matches!(self.current, Some(CpuTask::Write(_))) && self.ends > now {
@@ -122,6 +121,17 @@ impl Cpu {
             let writes = self.items.iter().position(|item| matches!(item, CpuTask::Write(_)));
             self.items.insert(writes.unwrap_or(self.items.len()), item);
         }
+        self.is_idle()
+    }
+
+    /// Ends the item in progress. Returns `None` if it was interrupted.
+    pub(super) fn end_task(&mut self, now: u64) -> Option<CpuTask> {
+        if let Some(stale) = self.stale.iter().position(|at| *at == now) {
+            self.stale.swap_remove(stale);
+            return None;
+        }
+        self.acting = true;
+        Some(self.current.take().expect("a busy CPU has a work item"))
     }
 
     /// Returns true if an item without cost would take effect at once.
@@ -160,11 +170,15 @@ pub(super) enum HostStep {
     Waits(Option<NewEvent>),
     /// This endpoint sends and writes what it may.
     Sends(usize),
-    /// This endpoint hands its segment to its NIC.
+    /// This process sends its next message.
+    SendsMessage(usize),
+    /// This sender hands its packet to its NIC.
     HandsOver(usize),
+    /// This NIC takes injected packets that wait for it; it has taken the first.
+    ServesQueue(usize),
     /// The CPU of this host gets a task.
     Task(usize, CpuTask),
-    /// It takes a datagram that is a control packet of this direction.
+    /// A node takes this datagram, which is a control packet of this direction.
     Control(u32, u32),
 }
 
@@ -258,43 +272,64 @@ impl Hosts {
     }
 }
 
-impl Network {
+impl Hosts {
+    /// Begins the measurement window.
+    pub(super) fn begin_window(&mut self, from: u64) {
+        self.warmup_counts =
+            self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
+        self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
+    }
+
+    /// Releases memory that endpoints do not need, from time to time.
+    pub(super) fn release_unused_memory(&mut self, now: u64) {
+        if now >= self.next_release {
+            self.next_release = now.saturating_add(SECOND);
+            self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
+        }
+    }
+
     /// Begins the next message of a process, or continues it after a pause.
-    pub(super) fn on_process_wake(&mut self, process: u32) {
-        let index = process as usize;
-        let this = &mut self.hosts.processes[index];
+    #[inline(always)]
+    pub(super) fn on_process_wake(
+        &mut self,
+        process: u32,
+        shared: &mut SharedState,
+        clock: &Clock,
+    ) -> HostStep {
+        let (index, now) = (process as usize, clock.now);
+        let this = &mut self.processes[index];
         if !std::mem::take(&mut this.pausing) {
-            if self.clock.now >= this.stop || self.clock.now >= self.clock.end {
-                return;
+            if now >= this.stop || now >= clock.end {
+                return HostStep::Waits(None);
             }
             if let Some(pauses) = &this.pauses
                 && this.random.below(Share::WHOLE) < pauses.share.0
             {
-                let length = this.random.exponential(pauses.mean.0);
+                let resumes = now.saturating_add(this.random.exponential(pauses.mean.0));
                 this.pausing = true;
-                self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Application);
-                self.clock.events.push(
-                    self.clock.now.saturating_add(length),
-                    this.flow,
-                    Event::ProcessWake(process),
-                );
-                return;
+                shared.ledger.set_sender_state(index, now, SenderState::Application);
+                return HostStep::Waits(Some((resumes, this.flow, Event::ProcessWake(process))));
             }
         }
-        // Shortcut: the CPU needs no time, and no other event comes before the packet is handed over.
-        let (flow, host) = (this.flow, this.host);
-        let (is_copied, is_zero_cost) = (this.is_copied, this.is_zero_cost);
-        let at_once = is_zero_cost
-            && self.hosts.cpus[host].is_idle()
-            && self.clock.events.would_be_next(
-                self.clock.now,
-                self.hosts.rank_of(index, flow),
-                Event::HandOver(process),
-            );
-        if at_once && !is_copied && self.try_send_message(index) {
-            return;
-        }
-        let this = &mut self.hosts.processes[index];
+        HostStep::SendsMessage(index)
+    }
+
+    /// Returns the rank of a process among the senders of an instant if it needs no CPU time for its message and its CPU is idle.
+    pub(super) fn turn_at_once(&self, process: usize) -> Option<usize> {
+        let this = &self.processes[process];
+        (this.is_zero_cost && self.cpus[this.host].is_idle()).then(|| self.rank_of(process, this.flow))
+    }
+
+    /// Creates the datagram of the next message of a process, and begins to send it: `at_once`, or through the CPU.
+    pub(super) fn begin_message(
+        &mut self,
+        process: usize,
+        at_once: bool,
+        shared: &mut SharedState,
+        now: u64,
+        frames: &Frames,
+    ) -> HostStep {
+        let this = &mut self.processes[process];
         let datagram = Datagram {
             flow: this.flow as u32,
             index: this.messages,
@@ -302,103 +337,55 @@ impl Network {
             fragments: this.fragments.count as u16,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
-            begun: self.clock.now,
+            begun: now,
             refs: 1,
             tracked_per_hop: match this.way {
                 EgressPath::Circuit { .. } => true,
                 EgressPath::Frames { route } | EgressPath::Bond { route } => {
-                    this.is_copied || this.fragments.count > 1 && self.frames.has_choices(route)
+                    this.is_copied || this.fragments.count > 1 && frames.has_choices(route)
                 }
             },
             ..Datagram::default()
         };
-        this.datagram = Some(self.shared.begin_datagram(datagram.tracked_per_hop, datagram));
+        this.datagram = Some(shared.begin_datagram(datagram.tracked_per_hop, datagram));
         this.fragment = 0;
         if at_once {
-            let ready_packet = self.hosts.processes[index].ready_packet();
-            return self.hand_over(index, ready_packet);
+            return HostStep::HandsOver(process);
         }
-        self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Cpu);
-        self.queue_cpu_task(host, CpuTask::Send(index));
+        shared.ledger.set_sender_state(process, now, SenderState::Cpu);
+        HostStep::Task(this.host, CpuTask::Send(process))
     }
 
-    pub(super) fn queue_cpu_task(&mut self, host: usize, item: CpuTask) {
-        let cpu = &mut self.hosts.cpus[host];
-        cpu.enqueue(item, self.clock.now);
-        if cpu.is_idle() {
-            self.next_item(host);
+    /// Begins the next task that waits for a CPU. Returns the events that follow, and the task if it takes effect at once: TCP output and writes without cost.
+    pub(super) fn begin_task(
+        &mut self,
+        host: usize,
+        shared: &mut SharedState,
+        now: u64,
+    ) -> (NewEvents, Option<CpuTask>) {
+        let task = self.cpus[host].items.pop_front();
+        self.cpus[host].acting = task.is_some();
+        let Some(task) = task else { return ([None; 2], None) };
+        let (flow, cost) = self.begin_item(host, task, shared, now);
+        let wake = match task {
+            // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
+            CpuTask::Output(endpoint) => self.endpoints[endpoint].next_wake(endpoint, now),
+            _ => None,
+        };
+        if cost == 0 && matches!(task, CpuTask::Write(_) | CpuTask::Output(_)) {
+            return ([wake, None], Some(task));
         }
-    }
-
-    /// Starts waiting items of a CPU until one takes time. TCP output and writes without cost take effect at once.
-    fn next_item(&mut self, host: usize) {
-        self.hosts.cpus[host].acting = true;
-        while let Some(item) = self.hosts.cpus[host].items.pop_front() {
-            let (flow, cost) = self.hosts.begin_item(host, item, &mut self.shared, self.clock.now);
-            if let CpuTask::Output(endpoint) = item {
-                // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
-                let wake = self.hosts.endpoints[endpoint].next_wake(endpoint, self.clock.now);
-                self.clock.schedule(wake);
-            }
-            if cost == 0 && matches!(item, CpuTask::Write(_) | CpuTask::Output(_)) {
-                self.finish_task(item);
-                continue;
-            }
-            let ends = self.clock.now.saturating_add(cost);
-            let cpu = &mut self.hosts.cpus[host];
-            (cpu.current, cpu.ends) = (Some(item), ends);
-            if cost > 0 {
-                cpu.busy.add(self.clock.now, ends);
-            }
-            self.clock.events.push(ends, flow, Event::CpuDone(host as u32));
-            break;
+        let ends = now.saturating_add(cost);
+        let cpu = &mut self.cpus[host];
+        (cpu.current, cpu.ends, cpu.acting) = (Some(task), ends, false);
+        if cost > 0 {
+            cpu.busy.add(now, ends);
         }
-        self.hosts.cpus[host].acting = false;
+        ([wake, Some((ends, flow, Event::CpuDone(host as u32)))], None)
     }
 
-    /// Handles the end of the CPU's current item.
-    pub(super) fn on_cpu_done(&mut self, host: u32) {
-        let host = host as usize;
-        let cpu = &mut self.hosts.cpus[host];
-        if let Some(stale) = cpu.stale.iter().position(|at| *at == self.clock.now) {
-            cpu.stale.swap_remove(stale);
-            return;
-        }
-        let item = cpu.current.take().expect("a busy CPU has a work item");
-        cpu.acting = true;
-        self.finish_task(item);
-        self.next_item(host);
-    }
-
-    fn finish_task(&mut self, task: CpuTask) {
-        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-        let next = self.hosts.finish_task(task, &mut self.shared, view);
-        self.act(next);
-    }
-
-    /// Receives a datagram that is complete at its host, and lets the host act on it.
-    pub(super) fn receive(&mut self, datagram: u32) {
-        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-        let next = self.hosts.receive(datagram, &mut self.shared, view);
-        self.act(next);
-    }
-
-    /// Lets a host do its next step.
-    #[inline(always)]
-    pub(super) fn act(&mut self, next: HostStep) {
-        match next {
-            HostStep::Waits(event) => self.clock.schedule(event),
-            HostStep::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
-            HostStep::HandsOver(endpoint) => self.hand_over_segment(endpoint),
-            HostStep::Task(host, task) => self.queue_cpu_task(host, task),
-            HostStep::Control(datagram, direction) => self.take_control(datagram, direction),
-        }
-    }
-}
-
-impl Hosts {
     /// Lets a task of a CPU take effect.
-    fn finish_task(&mut self, task: CpuTask, shared: &mut SharedState, view: View) -> HostStep {
+    pub(super) fn finish_task(&mut self, task: CpuTask, shared: &mut SharedState, view: View) -> HostStep {
         match task {
             CpuTask::Send(process) => {
                 let rank = self.rank_of(process, self.processes[process].flow);
@@ -421,7 +408,7 @@ impl Hosts {
                 self.endpoints[endpoint].busy = false;
                 HostStep::Sends(endpoint)
             }
-            CpuTask::Output(endpoint) => HostStep::HandsOver(endpoint),
+            CpuTask::Output(endpoint) => HostStep::HandsOver(shared.processes + endpoint),
             CpuTask::Input(datagram) => {
                 let to = self.process_segment(datagram, shared, view);
                 self.unprocessed_segments[to] -= 1;
@@ -431,10 +418,19 @@ impl Hosts {
         }
     }
 
-    /// Continues a process or an endpoint after the NIC has taken its packet.
+    /// Continues a sender after a NIC has taken its packet.
     #[inline(always)]
-    pub(super) fn packet_sent(&mut self, sender: usize, shared: &mut SharedState, now: u64) -> HostStep {
+    pub(super) fn packet_sent(
+        &mut self,
+        sender: usize,
+        nic: usize,
+        shared: &mut SharedState,
+        now: u64,
+    ) -> HostStep {
         if let Some(endpoint) = sender.checked_sub(shared.processes) {
+            if endpoint >= shared.endpoints {
+                return HostStep::ServesQueue(nic);
+            }
             self.endpoints[endpoint].busy = false;
             self.on_segment_in_nic(endpoint, shared, now);
             return HostStep::Sends(endpoint);
@@ -456,11 +452,16 @@ impl Hosts {
 
     /// Receives a datagram that is complete at its host, or at the node that a control packet is for.
     #[inline(always)]
-    fn receive(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
+    pub(super) fn receive(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
         match shared.datagrams[datagram].to.get() {
             Some(endpoint) if !shared.is_of_tree(datagram) => {
                 if endpoint as usize >= shared.endpoints {
-                    return HostStep::Control(datagram, endpoint);
+                    let [arp, ..] = view.frames.control_directions(shared.endpoints);
+                    if endpoint as usize >= arp {
+                        return HostStep::Control(datagram, endpoint);
+                    }
+                    let sender = shared.deliver_icmp_message(datagram, &mut self.endpoints, view.now);
+                    return sender.map_or(HostStep::Waits(None), HostStep::Sends);
                 }
                 self.take_segment(datagram, shared, view)
             }

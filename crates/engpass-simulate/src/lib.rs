@@ -12,6 +12,7 @@ mod clock;
 mod datagrams;
 mod deferred;
 mod delays;
+mod driver;
 mod drops;
 mod endpoint;
 mod engine_load;
@@ -28,6 +29,7 @@ mod memory;
 mod nic;
 mod outcome;
 mod packet_store;
+mod progress;
 mod pull;
 mod queueing;
 mod ready_packet;
@@ -46,7 +48,6 @@ mod unsupported;
 #[doc(hidden)]
 pub use engpass_frames::LookaheadRule;
 use engpass_frames::{DecisionMode, Frames, TooManyPaths};
-use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
 use build::{build, window_of};
@@ -54,8 +55,6 @@ use cell_ports::CellNetwork;
 use clock::{ADVANCE_INTERVAL, Clock};
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
-use event_queue::Event;
-use frames::{PduContent, await_change, next_timeout};
 use host::Hosts;
 use injection::InjectedSenders;
 pub use memory::{Memory, memory};
@@ -187,16 +186,6 @@ impl Network {
         Ok(())
     }
 
-    /// Runs up to and including `at`, and begins the measurement window on the way.
-    fn run_to(&mut self, at: u64, watch: &dyn RunControl) -> Result<(), SimError> {
-        let from = self.shared.window.from.filter(|from| self.clock.until < *from && *from <= at);
-        if let Some(from) = from {
-            self.run_until(from, watch)?;
-            self.begin_window(from);
-        }
-        self.run_until(at, watch)
-    }
-
     /// Starts a capture at these transmitters. Nothing may have happened yet.
     fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
         if ports.iter().any(|port| self.frames.port(*port).is_none()) {
@@ -214,143 +203,6 @@ impl Network {
         let links = outcome::links(self, topology)?;
         let nodes = engine_load::node_uses(self, testbed);
         Ok(SimOutcome { flows, instants, links, nodes, drops, events: self.clock.handled })
-    }
-
-    /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
-    fn begin_window(&mut self, from: u64) {
-        self.hosts.warmup_counts =
-            self.hosts.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
-        self.shared.begin_measurement(&mut self.frames, from);
-        self.cells.begin_window_on_circuits(from, &mut self.shared);
-        self.hosts.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
-        self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
-    }
-
-    /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
-    fn finish(&mut self) {
-        self.clock.now = self.clock.end;
-        self.cells.advance_all(self.clock.end, &mut self.shared);
-        self.shared.record_packets_in_flight(&self.frames);
-        self.shared.count_open_losses();
-        self.cells.end_measurement(&self.frames, &mut self.shared);
-    }
-
-    /// Handles everything that happens at or before `until`.
-    fn run_until(&mut self, until: u64, watch: &dyn RunControl) -> Result<(), SimError> {
-        self.clock.until = until;
-        loop {
-            let limit = self.clock.next_advance.min(until);
-            if let Some((at, event)) = self.clock.events.pop_until(limit) {
-                self.clock.now = at;
-                self.clock.handled += 1;
-                match event {
-                    // Nearly all events are of these kinds.
-                    Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
-                    Event::EndpointWake(endpoint) => {
-                        let next = self.hosts.on_endpoint_wake(endpoint as usize, &mut self.shared, at);
-                        self.act(next);
-                    }
-                    other => self.handle_event(other),
-                }
-                if !self.clock.is_callback_due() {
-                    continue;
-                }
-                self.release_unused_memory(self.clock.now);
-            } else if limit < until {
-                self.advance_periodically();
-            } else {
-                break;
-            }
-            watch.reached(self.clock.reached());
-            if watch.interrupted() {
-                return Err(SimError::Interrupted);
-            }
-        }
-        self.release_unused_memory(until);
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn handle_event(&mut self, event: Event) {
-        let now = self.clock.now;
-        match event {
-            Event::FrameArrival(port) => {
-                self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance))
-            }
-            Event::EngineDone(router) => self.on_engine_done(router),
-            Event::IcmpReady(number) => {
-                let packet = self.frames.icmp.release(number);
-                self.receive_or_forward(packet);
-            }
-            Event::ReassemblyTimeout(tunnel) => {
-                self.shared.on_reassembly_timeout(tunnel, now, &mut self.frames);
-                self.clock.schedule(next_timeout(tunnel, &mut self.frames));
-            }
-            Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
-            Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
-            Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
-            Event::Dequeue(port) => self.dequeue_port(port),
-            Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => {
-                let (content, next) = self.cells.on_pdu_may_arrive(pdu, now, &mut self.shared);
-                self.clock.schedule(next);
-                match content {
-                    Some(PduContent::Packet(packet)) => self.receive_or_forward(packet),
-                    Some(PduContent::Datagram(datagram)) => self.receive(datagram),
-                    None => return,
-                }
-                self.shared.release_cells(pdu, 1);
-            }
-            Event::CpuDone(host) => self.on_cpu_done(host),
-            Event::ProcessWake(process) => self.on_process_wake(process),
-            Event::EndpointWake(endpoint) => {
-                let next = self.hosts.on_endpoint_wake(endpoint as usize, &mut self.shared, now);
-                self.act(next);
-            }
-            Event::ShaperFeedback(shaper, marked) => self.cells.shapers[shaper as usize].rate.answer(marked),
-            Event::NextPdu(shaper) => {
-                self.clock.schedule_all(self.cells.start_next_pdu(shaper, now, &mut self.shared));
-            }
-            Event::NicSpace(nic) => self.serve_waiting(nic),
-            Event::HandOver(process) => {
-                let process = process as usize;
-                self.hand_over(process, self.hosts.processes[process].ready_packet());
-            }
-            Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
-            Event::CircuitFree(entry) => {
-                self.clock.schedule_all(self.cells.feed_circuit(entry, now, &self.frames, &mut self.shared));
-            }
-            Event::LineChange(event) => {
-                let monitors = self.links().change_line(event);
-                await_change(event as usize, &mut self.frames, &mut self.clock);
-                for (bond, at) in monitors {
-                    self.clock.events.push(at, 0, Event::BondMonitor(bond));
-                }
-            }
-            Event::BondMonitor(bond) => {
-                if let Some(again) = self.frames.check_carriers(bond, now) {
-                    self.clock.events.push(again, 0, Event::BondMonitor(bond));
-                }
-            }
-        }
-    }
-
-    /// Releases memory: of events and packets once none is pending or in flight, and of connections that need it no longer.
-    fn release_unused_memory(&mut self, now: u64) {
-        self.clock.events.release_unused_memory();
-        if now >= self.hosts.next_release {
-            self.hosts.next_release = now.saturating_add(SECOND);
-            self.hosts.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
-        }
-        if self.shared.datagrams.release_unused_memory() {
-            self.shared.losses = Vec::new();
-            self.shared.ledger.forget_packets();
-        }
-    }
-
-    /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`]: events at that very instant are still to be handled.
-    fn advance_periodically(&mut self) {
-        self.cells.advance_all(self.clock.next_advance - 1, &mut self.shared);
-        self.clock.next_advance += ADVANCE_INTERVAL;
     }
 
     /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.

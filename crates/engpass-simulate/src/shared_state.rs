@@ -13,6 +13,7 @@ use engpass_model::window::Window;
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
 use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
+use super::progress::Progress;
 use super::queueing::IdleDelays;
 use super::slab::Slab;
 use super::source::Source;
@@ -150,6 +151,8 @@ pub(super) struct SharedState {
     pub(super) trees: Option<Box<Trees>>,
     /// Idle delays of the datagrams received last.
     pub(super) idle: IdleDelays,
+    /// Packets that go on in place of others, until the driver has moved them.
+    pub(super) parts: Vec<(u32, Progress)>,
 }
 
 /// Content of an ICMP message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
@@ -207,6 +210,14 @@ impl SharedState {
     #[inline(always)]
     pub(super) fn fast_path_allowed(&self) -> bool {
         self.trace.is_none() && self.ledger.deferred.is_none()
+    }
+
+    /// Releases memory once no packet is in flight.
+    pub(super) fn release_unused_memory(&mut self) {
+        if self.datagrams.release_unused_memory() {
+            self.losses = Vec::new();
+            self.ledger.forget_packets();
+        }
     }
 
     /// Adds a datagram and returns its index. If `tracked_per_hop` is true, starts its per-hop record in the ledger.

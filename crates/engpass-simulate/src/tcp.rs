@@ -1,93 +1,24 @@
-//! TCP endpoints at work: what they send and write, and segments that they receive.
+//! TCP endpoints at work: timers, the CPU, and segments that they receive.
 
 use engpass_ledger::SenderState;
 use engpass_model::tcp::{Effects, LimitedBy};
 use engpass_model::time::Time;
 
-use super::Network;
 use super::clock::Clock;
 use super::endpoint::{NOTHING, SegmentEffects};
 use super::host::{CpuTask, HostStep, Hosts, View};
 use super::queueing::PathId;
 use super::shared_state::SharedState;
 
-impl Network {
-    /// Sends all segments that can be sent, lets the application write, and schedules the next wake event.
-    #[inline(always)]
-    pub(super) fn send_and_schedule_wake(&mut self, endpoint: usize) {
-        let this = &mut self.hosts.endpoints[endpoint];
-        if !this.busy && !this.is_quiescent() {
-            self.send_and_write(endpoint);
-        }
-        let wake = self.hosts.endpoints[endpoint].next_wake(endpoint, self.clock.now);
-        self.clock.schedule(wake);
-    }
-
-    /// Sends and writes: at once if that costs no CPU time, otherwise through the CPU.
-    #[inline(always)]
-    fn send_and_write(&mut self, endpoint: usize) {
-        let this = &self.hosts.endpoints[endpoint];
-        let idle = || self.hosts.cpus[self.hosts.nics[this.nic as usize].host as usize].is_idle();
-        if !(this.is_host_zero_cost || this.is_zero_cost() && idle()) {
-            return self.request_cpu(endpoint);
-        }
-        let reads = this.application.is_none();
-        match this.fast_path_route(&self.shared) {
-            Some(route) if reads => self.send_receiver_segments_fast_path(endpoint, route),
-            Some(route) => self.send_and_write_fast_path(endpoint, route),
-            None => self.send_and_write_slow_path(endpoint),
-        }
-    }
-
-    #[inline(never)]
-    fn request_cpu(&mut self, endpoint: usize) {
-        let next = self.hosts.request_cpu(endpoint, &mut self.shared, &self.clock);
-        self.act(next);
-    }
-
-    /// Sends and writes until neither is possible. It must cost nothing, and the CPU must be idle.
-    #[inline(never)]
-    fn send_and_write_slow_path(&mut self, endpoint: usize) {
-        let (now, sender) = (Time(self.clock.now), self.shared.processes + endpoint);
-        let mut limited = None;
-        loop {
-            let this = &mut self.hosts.endpoints[endpoint];
-            if !this.is_open() {
-                self.shared.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
-                return;
-            }
-            // If a window holds data back, further writes cannot make segments go.
-            let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
-            if !shut {
-                let Err(reason) = self.hosts.form_segment(endpoint, &mut self.shared, self.clock.now) else {
-                    let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
-                    if !self.enter_nic_or_wait_with(sender, ready_packet) {
-                        self.hosts.endpoints[endpoint].busy = true;
-                        return;
-                    }
-                    self.hosts.on_segment_in_nic(endpoint, &mut self.shared, self.clock.now);
-                    if self.hosts.endpoints[endpoint].is_quiescent() {
-                        return;
-                    }
-                    continue;
-                };
-                limited = Some(reason);
-            }
-            let (copies, wake) = self.hosts.endpoints[endpoint].next_copy(endpoint, &self.clock);
-            self.clock.schedule(wake);
-            if !copies {
-                break;
-            }
-            self.hosts.endpoints[endpoint].commit_write(self.clock.now);
-        }
-        let wait = limited.map_or(SenderState::Cpu, |limited| {
-            self.hosts.endpoints[endpoint].sender_state(limited, self.clock.now)
-        });
-        self.shared.ledger.set_sender_state(sender, now.ps(), wait);
-    }
-}
-
 impl Hosts {
+    /// Returns true if an endpoint may send and write at once: nothing costs CPU time, and the CPU is idle.
+    #[inline(always)]
+    pub(super) fn sends_at_once(&self, endpoint: usize) -> bool {
+        let this = &self.endpoints[endpoint];
+        let idle = || self.cpus[self.nics[this.nic as usize].host as usize].is_idle();
+        this.is_host_zero_cost || this.is_zero_cost() && idle()
+    }
+
     /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
     #[inline(never)]
     pub(super) fn on_endpoint_wake(&mut self, index: usize, shared: &mut SharedState, now: u64) -> HostStep {
@@ -121,7 +52,12 @@ impl Hosts {
     }
 
     /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
-    fn request_cpu(&mut self, endpoint: usize, shared: &mut SharedState, clock: &Clock) -> HostStep {
+    pub(super) fn request_cpu(
+        &mut self,
+        endpoint: usize,
+        shared: &mut SharedState,
+        clock: &Clock,
+    ) -> HostStep {
         let (now, sender) = (clock.now, shared.processes + endpoint);
         let this = &mut self.endpoints[endpoint];
         let host = self.nics[this.nic as usize].host as usize;
@@ -146,7 +82,8 @@ impl Hosts {
     /// Records that the formed segment has entered the NIC.
     #[inline(always)]
     pub(super) fn on_segment_in_nic(&mut self, endpoint: usize, shared: &mut SharedState, now: u64) {
-        let datagram = std::mem::replace(&mut self.endpoints[endpoint].ready_segment, NOTHING);
+        let this = &mut self.endpoints[endpoint];
+        let datagram = std::mem::replace(&mut this.ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
         shared.ledger.note_activity(shared.processes + endpoint, now);
         shared.datagram_sent(datagram, now);

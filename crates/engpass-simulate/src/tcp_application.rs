@@ -3,6 +3,10 @@
 use engpass_model::host::Pauses;
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
+use engpass_model::unit::Share;
+
+use super::clock::{Clock, NewEvent};
+use super::event_queue::Event;
 
 /// Stands for an instant later than every run.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -43,7 +47,7 @@ pub(super) struct Delays {
 
 impl Delays {
     /// Returns the instant at which the next write is due, if all writes have `message` bytes.
-    pub(super) fn due(&self, message: u32) -> u64 {
+    fn due(&self, message: u32) -> u64 {
         let bytes = self.begun.saturating_mul(message.into());
         self.pace.as_ref().map_or(0, |(pace, start)| start.saturating_add(pace.after(bytes)))
     }
@@ -57,7 +61,7 @@ impl TcpApplication {
     }
 
     /// Returns true if it has another write, and waits neither for the connection nor for an instant.
-    pub(super) fn may_begin_write(&self, now: u64) -> bool {
+    fn may_begin_write(&self, now: u64) -> bool {
         self.connected && !self.is_paused() && now < self.stop && self.writes > 0
     }
 
@@ -71,7 +75,35 @@ impl TcpApplication {
         }
     }
 
-    pub(super) fn begin_write(&mut self) {
+    /// Begins the next write if it is due; otherwise returns the wake event for when it is due or a pause ends.
+    #[inline(never)]
+    pub(super) fn next_write(&mut self, endpoint: usize, flow: usize, clock: &Clock) -> Option<NewEvent> {
+        let (now, end) = (clock.now, clock.end);
+        if !self.may_begin_write(now) || now >= end {
+            return None;
+        }
+        if let Some(delays) = self.delays.as_deref_mut() {
+            let due = delays.due(self.message);
+            if now < due {
+                if due >= end {
+                    // A write due after the end of the run never happens.
+                    return None;
+                }
+                (delays.resume, delays.early) = (due, true);
+                return Some((due, flow, Event::EndpointWake(endpoint as u32)));
+            }
+            if let Some((pauses, random)) = &mut delays.chance
+                && random.below(Share::WHOLE) < pauses.share.0
+            {
+                delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
+                return Some((delays.resume, flow, Event::EndpointWake(endpoint as u32)));
+            }
+        }
+        self.begin_write();
+        None
+    }
+
+    fn begin_write(&mut self) {
         self.left = self.message;
         self.writes -= 1;
         self.delays.iter_mut().for_each(|delays| delays.begun += 1);

@@ -501,10 +501,11 @@ impl Builder<'_> {
                 outer_snapshots: BTreeMap::new(),
                 ledger,
                 trace: None,
-                reports: self.outside.then(Box::<DeliveryReports>::default),
+                reports: self.outside.then(|| Box::new(DeliveryReports::new(senders.len()))),
                 copies: PendingCopies::default(),
                 trees,
                 idle: IdleDelays::default(),
+                parts: Vec::new(),
             },
             hosts: Hosts {
                 nics,

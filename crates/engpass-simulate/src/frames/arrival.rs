@@ -1,155 +1,38 @@
 //! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
-use engpass_frames::{ForwardingEngine, Frames, InFlightFrame, Packet, Verdict};
+use engpass_frames::{Frames, Packet, Verdict};
+use engpass_ledger::StateTimes;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use crate::Network;
 use crate::endpoint::Endpoint;
-use crate::event_queue::Event;
-use crate::flow_counters::DropLocation;
-use crate::host::{Hosts, View};
+use crate::host::{HostStep, Hosts, View};
 use crate::queueing::PathId;
 use crate::shared_state::SharedState;
 
-impl Network {
-    /// Handles the frame that arrives at the far end of this port's line, and the frames that follow it up to `limit` as long as no other event comes first.
-    #[inline(always)]
-    pub(crate) fn on_frame_arrival(&mut self, port: u32, limit: u64) {
-        loop {
-            let this = &mut self.frames.ports[port as usize];
-            let (landed, next) = this.pop_arrival(self.clock.now);
-            let number = this.port as usize;
-            if let Some(landed) = landed {
-                self.process_arrival(port, landed);
-            }
-            if next == u64::MAX {
-                return;
-            }
-            // Frames that were sent while this one was handled arrive later than those on the line.
-            let event = Event::FrameArrival(port);
-            if next > limit || !self.clock.events.would_be_next(next, number, event) {
-                self.clock.events.push(next, number, event);
-                return;
-            }
-            self.clock.now = next;
-            self.clock.handled += 1;
-        }
-    }
-
-    #[inline(always)]
-    fn process_arrival(&mut self, port: u32, landed: InFlightFrame) {
-        if landed.damaged || landed.sent.1 > 0 {
-            let line = &self.frames.ports[port as usize];
-            let place: Option<fn(usize) -> DropLocation> = if landed.damaged {
-                Some(DropLocation::Line)
-            } else if line.outage_destroyed(&landed) {
-                Some(DropLocation::Down)
-            } else if self.frames.drops_on_inactive_member(line.port) {
-                Some(DropLocation::Inactive)
-            } else {
-                None
-            };
-            if let Some(place) = place {
-                let now = self.clock.now;
-                self.links().drop_on_line(port, landed.packet, place, now);
-                return;
-            }
-        }
-        if !self.shared.copies.is_empty() {
-            self.receive_or_forward_copies(landed.packet);
-            return;
-        }
-        self.receive_or_forward(landed.packet);
-    }
-
-    /// Forwards a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
-    #[inline(never)]
-    fn receive_or_forward_copies(&mut self, packet: u32) {
-        let place = self.shared.datagrams.packet(packet).place;
-        let is_inside = matches!(self.frames.steps[place as usize].verdict, Verdict::Unwrap(_));
-        let copies = if is_inside { Vec::new() } else { self.shared.copy(packet, &self.frames) };
-        for id in std::iter::once(packet).chain(copies) {
-            self.receive_or_forward(id);
-        }
-    }
-
-    /// Delivers a packet at its end, or forwards it from a switch or router.
-    #[inline(always)]
-    pub(crate) fn receive_or_forward(&mut self, packet: u32) {
-        let place = self.shared.datagrams.packet(packet).place;
-        let step = self.frames.steps[place as usize];
-        if step.is_end() && !step.takes_time {
-            self.on_packet_at_host(packet);
-        } else if !step.takes_time {
-            self.hop(packet, place, self.clock.now, true);
-        } else if !step.is_line()
-            && self.frames.engines.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
-        {
-            self.forward(packet, self.clock.now, true);
-        } else {
-            let progress = self.links().enter_engine(step, packet, 1);
-            self.proceed(packet, progress, true);
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn on_packet_at_host(&mut self, packet: u32) {
-        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-        match self.hosts.receive_fast_path(packet, &mut self.shared, view) {
-            FastReception::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
-            FastReception::Complete => {}
-            FastReception::NeedsSlowPath => self.receive_slow_path(packet),
-        }
-    }
-
-    #[inline(never)]
-    fn receive_slow_path(&mut self, packet: u32) {
-        let datagram = self.shared.datagrams.packet(packet).datagram;
-        if self.shared.is_copied(datagram) {
-            self.on_branch_point(packet);
-        } else if self.shared.completes_datagram(packet, datagram, self.clock.now, &self.frames) {
-            self.receive(datagram);
-            self.shared.release_datagram(datagram);
-        }
-    }
-
-    /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
-    #[inline(always)]
-    pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
-        let now = std::mem::replace(&mut self.clock.now, at);
-        self.on_packet_at_host(id);
-        self.clock.now = now;
-    }
-}
-
-/// The result of the fast path of reception.
-enum FastReception {
-    /// The endpoint has received a segment and may send.
-    Sends(usize),
-    /// A socket has received a message.
-    Complete,
-    NeedsSlowPath,
-}
-
 impl Hosts {
-    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Has no effect on
-    /// other packets.
+    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Returns `None`,
+    /// without effect, for other packets.
     #[inline(always)]
-    fn receive_fast_path(&mut self, packet: u32, shared: &mut SharedState, view: View) -> FastReception {
+    pub(crate) fn receive_fast_path(
+        &mut self,
+        packet: u32,
+        shared: &mut SharedState,
+        view: View,
+    ) -> Option<HostStep> {
         let Packet { datagram, ecn, .. } = *shared.datagrams.packet(packet);
         let this = &shared.datagrams[datagram];
         if shared.ledger.deferred.is_some() || packet != datagram || !this.is_sole_unmarked(ecn) {
-            return FastReception::NeedsSlowPath;
+            return None;
         }
         match this.to.get().map(|to| to as usize) {
             // Numbers above those of endpoints are ICMP and ARP packets.
             Some(to) if self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost) => {
                 self.receive_and_post(datagram, to, shared, view);
-                FastReception::Sends(to)
+                Some(HostStep::Sends(to))
             }
-            None if self.receive_datagram_fast_path(datagram, shared, view) => FastReception::Complete,
-            _ => FastReception::NeedsSlowPath,
+            None if self.receive_datagram_fast_path(datagram, shared, view) => Some(HostStep::Waits(None)),
+            _ => None,
         }
     }
 
@@ -171,7 +54,13 @@ impl Hosts {
 
 impl SharedState {
     /// Handles the arrival of a packet at the end of its route. Returns true if its datagram is now complete; the caller then releases the datagram.
-    fn completes_datagram(&mut self, packet: u32, datagram: u32, now: u64, frames: &Frames) -> bool {
+    pub(crate) fn completes_datagram(
+        &mut self,
+        packet: u32,
+        datagram: u32,
+        now: u64,
+        frames: &Frames,
+    ) -> bool {
         let Packet { ecn, place, ttl, .. } = *self.datagrams.packet(packet);
         if frames.is_branched(place) {
             self.note_end(datagram, place);
@@ -215,6 +104,13 @@ impl SharedState {
         }
     }
 
+    /// Creates the copies of a packet that has come to a node. At the end of a tunnel they are made after decapsulation.
+    pub(crate) fn copy_on_arrival(&mut self, id: u32, frames: &Frames) -> Vec<u32> {
+        let place = self.datagrams.packet(id).place;
+        let is_inside = matches!(frames.steps[place as usize].verdict, Verdict::Unwrap(_));
+        if is_inside { Vec::new() } else { self.copy(id, frames) }
+    }
+
     /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
     #[cold]
     pub(super) fn copy(&mut self, id: u32, frames: &Frames) -> Vec<u32> {
@@ -226,14 +122,19 @@ impl SharedState {
             let place = frames.first_place(route, hop);
             let sender = self.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
             let copy = Packet { datagram, sender, place, since: hop, ..whole };
-            let copy = self.datagrams.insert_packet(copy);
-            self.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.trace {
-                trace.copied(id, copy);
-            }
-            copies.push(copy);
+            copies.push(self.insert_copy(id, copy, stamp.as_ref()));
         }
         copies
+    }
+
+    /// Adds a copy of packet `id`, with the packet's sender snapshot.
+    pub(super) fn insert_copy(&mut self, id: u32, copy: Packet, stamp: Option<&StateTimes>) -> u32 {
+        let copy = self.datagrams.insert_packet(copy);
+        self.ledger.set_snapshot(copy, stamp);
+        if let Some(trace) = &mut self.trace {
+            trace.copied(id, copy);
+        }
+        copy
     }
 
     /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.

@@ -3,7 +3,8 @@
 use engpass_frames::{Frames, Packet};
 use engpass_model::forward::Headers;
 
-use super::hop::{Links, Progress};
+use super::hop::Links;
+use crate::progress::Progress;
 use crate::shared_state::SharedState;
 
 impl SharedState {
@@ -35,7 +36,8 @@ impl Links<'_> {
         let packet = shared.datagrams.packet_mut(id);
         if packet.ttl <= 1 && frames.steps[place as usize].is_routed() {
             packet.ttl = 0;
-            return Progress::Stopped(place, clock.now);
+            let now = clock.now;
+            return self.stop(id, place, now);
         }
         let packet = *packet;
         let takes_first = shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));

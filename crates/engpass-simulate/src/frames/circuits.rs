@@ -26,7 +26,7 @@ impl CellNetwork {
     }
 
     /// Puts a packet into the queue of a circuit that begins at a router. Returns the event of the queue's next turn, unless it is pending.
-    pub(super) fn enter_circuit(
+    pub(crate) fn enter_circuit(
         &mut self,
         (id, number): (u32, u32),
         now: u64,

@@ -4,8 +4,10 @@ use engpass_frames::{ArpMessage, ControlKind, Frames, Packet};
 use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use super::hop::Links;
 use super::{arp, igmp, keepalive};
 use crate::packet_store::{Datagram, Destination};
+use crate::progress::Progress;
 use crate::shared_state::SharedState;
 
 /// A packet that a node is about to send.
@@ -31,7 +33,7 @@ pub(super) enum Said {
 }
 
 impl Said {
-    pub(super) fn kind(&self) -> ControlKind {
+    fn kind(&self) -> ControlKind {
         match self {
             Self::Arp(_) => ControlKind::Arp,
             Self::Igmp(..) => ControlKind::Igmp,
@@ -40,7 +42,7 @@ impl Said {
     }
 
     /// Returns true if a host sends it from its NIC; otherwise it passes a router.
-    pub(super) fn is_from_host(&self, frames: &Frames) -> bool {
+    fn is_from_host(&self, frames: &Frames) -> bool {
         match self {
             Self::Arp(said) => frames.arp.is_from_host(said),
             Self::Igmp(..) => true,
@@ -49,10 +51,60 @@ impl Said {
     }
 }
 
+impl Links<'_> {
+    /// Creates the packet in which a node says something, and sends it.
+    pub(super) fn say(&mut self, said: Said) -> (u32, Progress) {
+        let packet = self.shared.create_control(&said, self.frames, self.clock.now);
+        let progress = match said.is_from_host(self.frames) {
+            true => self.emit_slow_path(packet, None),
+            false => self.arrive(packet),
+        };
+        (packet, progress)
+    }
+
+    /// Takes an ARP packet, an IGMP message or a keepalive of this flow direction, which has reached its node.
+    pub(crate) fn take_control(&mut self, datagram: u32, direction: u32) -> Progress {
+        let direction = direction as usize;
+        let [_, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
+        if direction < igmp {
+            // Packets that waited for the sender of the ARP packet continue, and the node sends further ones.
+            let (released, messages) = self.frames.arp.receive(datagram, self.clock.now);
+            let count = released.len() + messages.len();
+            for id in released {
+                let progress = self.leave_hold(id);
+                self.shared.parts.push((id, progress));
+            }
+            for said in messages {
+                let message = self.say(Said::Arp(said));
+                self.shared.parts.push(message);
+            }
+            return Progress::Parts(count);
+        }
+        if direction < keepalives {
+            return Progress::Rests(self.take_igmp(datagram));
+        }
+        let end = (direction - keepalives) / 2;
+        if self.frames.keepalive_returned(end) {
+            self.shared.record_tunnel_change(end, false, self.clock.now);
+        }
+        Progress::Rests(None)
+    }
+}
+
 impl SharedState {
-    /// Creates the packet in which a node says something, and returns its number. `sender` is its sender number.
-    pub(super) fn create_control(&mut self, said: &Said, sender: u32, frames: &mut Frames, now: u64) -> u32 {
+    /// Returns the sender number of packets that nodes make. In `number`, routes of routers' messages come first, then the kinds of control packets.
+    pub(super) fn number_of_control(&mut self, number: usize) -> u32 {
+        match &mut self.reports {
+            Some(reports) => reports.number_of_control(number),
+            None => (self.processes + self.endpoints + number) as u32,
+        }
+    }
+
+    /// Creates the packet in which a node says something, and returns its number.
+    fn create_control(&mut self, said: &Said, frames: &mut Frames, now: u64) -> u32 {
         let kind = said.kind();
+        // The number follows those of all senders and of routers' messages.
+        let sender = self.number_of_control(frames.icmp.ways.len() + kind as usize);
         let this = match said {
             Said::Arp(said) => arp::packet(said, frames),
             Said::Igmp(member, _) => igmp::packet(*member, frames),

@@ -5,10 +5,10 @@ use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use crate::clock::Clock;
-use crate::event_queue::{Event, EventQueue};
+use crate::clock::{Clock, NewEvent};
+use crate::event_queue::Event;
 use crate::nic::Nic;
-use crate::packet_store::{Datagram, Destination};
+use crate::packet_store::Datagram;
 use crate::shared_state::SharedState;
 
 /// The NIC and first line of a route, looked up once for several datagrams.
@@ -25,51 +25,13 @@ pub(super) struct Egress<'a> {
 }
 
 /// An unfragmented datagram that is about to be sent.
-#[derive(Clone, Copy)]
 pub(super) struct UnfragmentedDatagram {
-    pub(super) flow: u32,
-    pub(super) index: u64,
-    /// The receiving endpoint of a TCP segment; otherwise the socket.
-    pub(super) to: Destination,
+    /// The datagram with one reference: by its packet, or by the sender that has it ready.
+    pub(super) datagram: Datagram,
     pub(super) sender: u32,
-    /// Length of the transport header, and of the payload, in bytes.
-    pub(super) header: u32,
-    pub(super) bytes: u32,
-    /// True if the datagram carries data of the sender, so that it counts in the results of its flow.
-    pub(super) counted: bool,
-    /// True for a segment whose data was sent before.
-    pub(super) resent: bool,
+    /// Index of the sender states in the ledger, if the sender is an endpoint and the ledger keeps any.
+    pub(super) states: Option<usize>,
     pub(super) ecn: Ecn,
-}
-
-/// The sender of a datagram.
-#[derive(Clone, Copy)]
-pub(super) enum SenderRef {
-    /// An endpoint; the index of its sender states in the ledger, if the ledger keeps any.
-    Endpoint(Option<usize>),
-    Process(usize),
-}
-
-impl UnfragmentedDatagram {
-    /// Returns the datagram with one reference: by its packet, or by the sender that has it ready.
-    #[inline(always)]
-    pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
-        let Self { flow, index, to, header, bytes, counted, resent, .. } = self;
-        Datagram {
-            flow,
-            index,
-            bytes,
-            fragments: 1,
-            resent,
-            sent,
-            to,
-            counted,
-            header,
-            begun,
-            refs: 1,
-            ..Datagram::default()
-        }
-    }
 }
 
 impl<'a> Egress<'a> {
@@ -89,19 +51,20 @@ impl<'a> Egress<'a> {
         }
     }
 
-    /// Sends a datagram, which gets the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
+    /// Sends a datagram, which gets the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path. An event of
+    /// its arrival goes to `arrival`; a line has at most one.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
         id: u32,
-        whole: UnfragmentedDatagram,
+        whole: &UnfragmentedDatagram,
         shared: &mut SharedState,
-        events: &mut EventQueue,
-        whose: SenderRef,
+        arrival: &mut Option<NewEvent>,
     ) -> FastPathResult {
         let Self { nic, route, now, .. } = *self;
         let line = &mut *self.line;
-        let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
+        let UnfragmentedDatagram { datagram, sender, states, ecn } = whole;
+        let ip = IP_HEADER_BYTES as u32 + datagram.header + datagram.bytes;
         if nic.has_waiters() || !line.has_memory(now, ip, nic.capacity) {
             return FastPathResult::NeedsSlowPath;
         }
@@ -111,34 +74,32 @@ impl<'a> Egress<'a> {
         let packet = Packet {
             datagram: id,
             ip,
-            sender: whole.sender,
+            sender: *sender,
             place: route.first + 1,
             ttl: route.ttl,
             priority: route.priority,
-            ecn: whole.ecn,
+            ecn: *ecn,
             ..Packet::NONE
         };
-        shared.datagrams.insert_next(id, whole.datagram(now, true), packet);
+        shared.datagrams.insert_next(id, Datagram { sent: true, begun: now, ..datagram.clone() }, packet);
         let until = line.free_at();
-        match whose {
-            SenderRef::Endpoint(states) => {
-                shared.ledger.sends_packet(states, (whole.counted, id), now, until);
-            }
-            SenderRef::Process(process) => shared.ledger.sends_message(process, id, now, until),
+        match datagram.to.get() {
+            Some(_) => shared.ledger.sends_packet(*states, (datagram.counted, id), now, until),
+            None => shared.ledger.sends_message(*sender as usize, id, now, until),
         }
         if line.posts_each_packet {
             shared.ledger.attribute_shared_idle(self.line_index, shared.datagrams[id].owner(), id, ip, line);
         }
-        if whole.counted {
-            let tally = &mut shared.flows[whole.flow as usize];
+        if datagram.counted {
+            let tally = &mut shared.flows[datagram.flow as usize];
             tally.in_flight += 1;
             if shared.window.holds(now) {
                 tally.sent += 1;
-                tally.sent_bytes += u64::from(whole.bytes);
+                tally.sent_bytes += u64::from(datagram.bytes);
             }
         }
         if at > self.last && line.expect_arrival_at(at) {
-            events.push(at, line.port as usize, Event::FrameArrival(self.port));
+            *arrival = Some((at, line.port as usize, Event::FrameArrival(self.port)));
         }
         FastPathResult::ArrivesAt(at)
     }

@@ -1,11 +1,11 @@
 //! Routers whose work depends on the packet: packets that their engines take, and those that a line card hands to the route processor.
 
-use engpass_frames::{Arrival, EngineResult, Frames, Packet, Step};
+use engpass_frames::{Arrival, EngineResult, ForwardingEngine, Frames, Packet, Step};
 
-use super::hop::{Links, Progress};
-use crate::clock::NewEvent;
+use super::hop::Links;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::progress::{Departed, Progress};
 use crate::shared_state::SharedState;
 
 impl SharedState {
@@ -69,8 +69,18 @@ impl Links<'_> {
         self.on_engine_entered(packet, entered)
     }
 
+    /// Handles a packet that has come to a switch or router, or that a router has made: it continues at once, or after an engine of the router.
+    pub(crate) fn arrive(&mut self, packet: u32) -> Progress {
+        let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
+        let engine = self.frames.engines.get(step.router as usize);
+        if !step.takes_time || !step.is_line() && engine.is_none_or(ForwardingEngine::takes_no_time) {
+            return Progress::Ahead(self.clock.now);
+        }
+        self.enter_engine(step, packet, 1)
+    }
+
     /// Takes the packet that an engine of a router has finished. Also returns the event of the next packet.
-    pub(super) fn finish_packet(&mut self, number: u32) -> (u32, Progress, Option<NewEvent>) {
+    pub(super) fn finish_packet(&mut self, number: u32) -> Departed {
         let Self { frames, shared, clock } = self;
         let router = frames.router_of_engine(number);
         let engine = &mut frames.engines[number as usize];
@@ -82,8 +92,8 @@ impl Links<'_> {
             // A line card hands the packet to the route processor.
             let arrival = shared.arrival_at(frames, router, packet);
             let entered = frames.forward_with_engine(&arrival, copies, clock.now);
-            return (packet, self.on_engine_entered(packet, entered), next);
+            return ([next, None], Some((packet, self.on_engine_entered(packet, entered))));
         }
-        (packet, Progress::Ahead(clock.now), next)
+        ([next, None], Some((packet, Progress::Ahead(clock.now))))
     }
 }

@@ -6,27 +6,13 @@
 
 use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, Packet, Verdict};
 use engpass_model::queue::{Cause, Ecn};
-use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
-use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
-use crate::Network;
 use crate::clock::{Clock, NewEvent};
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::host::Hosts;
-use crate::packet_store::Destination;
-use crate::ready_packet::EgressPath;
+use crate::progress::{Departed, Progress};
 use crate::shared_state::SharedState;
-
-/// The result of one step of a packet's route.
-pub(crate) enum Progress {
-    /// It reaches the next step at this instant, which may lie ahead of virtual time.
-    Ahead(u64),
-    /// It waits, is on its way, or is dropped; this event follows.
-    Rests(Option<NewEvent>),
-    /// The router in front of this step stops it at this instant: its TTL expires, or it is too large.
-    Stopped(u32, u64),
-}
 
 /// The state that a packet changes between nodes: links with their routers, and counters, ledger and recordings of the whole network.
 pub(crate) struct Links<'a> {
@@ -35,130 +21,46 @@ pub(crate) struct Links<'a> {
     pub(crate) clock: &'a Clock,
 }
 
-impl Network {
-    #[inline(always)]
-    pub(crate) fn links(&mut self) -> Links<'_> {
-        Links { frames: &mut self.frames, shared: &mut self.shared, clock: &self.clock }
-    }
-
-    /// Moves a packet that is at its step at `at` on, from step to step, until an event must come first. It reaches its host ahead of virtual time only if
-    /// `arrives` is true.
-    #[inline(never)]
-    pub(crate) fn forward(&mut self, id: u32, at: u64, arrives: bool) {
-        let Packet { place, datagram, .. } = *self.shared.datagrams.packet(id);
-        let verdict = self.frames.steps[place as usize].verdict;
-        let progress = match verdict {
-            Verdict::Out(_) => return self.hop(id, place, at, arrives),
-            Verdict::Circuit(entry) if self.links().passes_router(id, place) => {
-                debug_assert_eq!(at, self.clock.now, "a packet enters a circuit at the present instant");
-                let queued = (id, entry);
-                Progress::Rests(self.cells.enter_circuit(queued, at, &self.frames, &mut self.shared))
-            }
-            Verdict::Circuit(_) => Progress::Stopped(place, at),
-            Verdict::Choose(decision) => self.links().choose_path(id, place, decision),
-            Verdict::Wrap(direction) => self.links().enter_tunnel(id, place, direction),
-            Verdict::Unwrap(_) => return self.leave_tunnel(id, place),
-            Verdict::Hold(neighbour) => return self.resolve_or_hold(id, place, neighbour),
-            Verdict::Up if self.shared.is_of_tree(datagram) => return self.copy_onward(id),
-            Verdict::Up => return self.on_packet_at_host(id),
-            Verdict::Result(_) => unreachable!("no packet comes to the mark of a result"),
-        };
-        self.proceed(id, progress, arrives);
-    }
-
-    /// Like [`Self::forward`], for a step that is a line.
-    #[inline(always)]
-    pub(super) fn hop(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
-        let hosts = arrives.then_some(&self.hosts);
-        let Self { frames, shared, clock, .. } = self;
-        match (Links { frames, shared, clock }).hop(id, place, at, hosts) {
-            Progress::Ahead(at) => self.deliver_ahead(id, at),
-            other => self.proceed(id, other, arrives),
-        }
-    }
-
-    /// Continues with a packet after a step.
-    #[inline(always)]
-    pub(crate) fn proceed(&mut self, id: u32, progress: Progress, arrives: bool) {
-        match progress {
-            Progress::Ahead(at) => self.forward(id, at, arrives),
-            Progress::Rests(event) => self.clock.schedule(event),
-            Progress::Stopped(place, at) => self.drop_or_fragment(id, self.frames.steps[place as usize], at),
-        }
-    }
-
-    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
-    /// effect, if the slow path must take it.
-    #[inline(always)]
-    pub(crate) fn try_send_message(&mut self, process: usize) -> bool {
-        if !self.shared.fast_path_allowed() || self.shared.reports.is_some() {
-            return false;
-        }
-        let Self { clock, hosts: Hosts { processes, nics, .. }, frames, shared, .. } = self;
-        let this = &mut processes[process];
-        let EgressPath::Frames { route } = this.way else { return false };
-        if this.fragments.count > 1 {
-            return false;
-        }
-        let mut exit = Egress::of(&nics[this.nic], route, frames, clock);
-        let whole = UnfragmentedDatagram {
-            flow: this.flow as u32,
-            index: this.messages,
-            to: Destination::SOCKET,
-            sender: process as u32,
-            header: UDP_HEADER_BYTES as u32,
-            bytes: this.message as u32,
-            counted: true,
-            resent: false,
-            ecn: Ecn::NotCapable,
-        };
-        let id = shared.datagrams.next();
-        let FastPathResult::ArrivesAt(at) =
-            exit.send(id, whole, shared, &mut clock.events, SenderRef::Process(process))
-        else {
-            return false;
-        };
-        let is_ahead = at <= exit.last;
-        this.messages += 1;
-        let due = this.next_message();
-        clock.events.push(due.max(clock.now), this.flow, Event::ProcessWake(process as u32));
-        if is_ahead {
-            self.forward(id, at, false);
-        }
-        true
-    }
-
-    /// Carries out a loss that was found ahead of time.
-    pub(crate) fn on_deferred_drop(&mut self, packet: u32) {
-        let now = self.clock.now;
-        let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
-        match reports.place_of(packet) {
-            DropLocation::Queue(number, cause) => {
-                let port = self.frames.port_index(number);
-                self.links().drop_at_port(port, packet, cause, now);
-            }
-            place => {
-                let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
-                self.drop_at_router(packet, step, place, now);
-            }
-        }
-    }
-
-    /// Handles a `Dequeue` event of a port: its discipline chooses the packet that is sent next.
-    pub(crate) fn dequeue_port(&mut self, port: u32) {
-        let (again, sent) = self.links().dequeue(port);
-        self.clock.schedule(again);
-        if let Some((id, progress)) = sent {
-            self.proceed(id, progress, true);
-        }
-    }
-}
-
 impl Links<'_> {
+    /// Handles an event of a link or a router. Returns the events that follow, and a packet that goes on.
+    pub(crate) fn on_event(&mut self, event: Event) -> Departed {
+        match event {
+            Event::EngineDone(engine) => self.finish_packet(engine),
+            Event::Dequeue(port) => self.dequeue(port),
+            Event::IcmpReady(number) => {
+                let packet = self.frames.icmp.release(number);
+                ([None; 2], Some((packet, self.arrive(packet))))
+            }
+            Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
+            Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
+            Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
+            Event::ReassemblyTimeout(tunnel) => ([self.on_reassembly_timeout(tunnel), None], None),
+            Event::DeferredDrop(packet) => ([self.on_deferred_drop(packet), None], None),
+            Event::BondMonitor(bond) => {
+                let again = self.frames.check_carriers(bond, self.clock.now);
+                ([again.map(|at| (at, 0, event)), None], None)
+            }
+            _ => unreachable!("the driver passes on events of links and routers"),
+        }
+    }
+
+    /// Handles a packet at a step that is no line: a mark, the end of a branch, or a circuit that its router does not let it enter.
+    pub(crate) fn pass_mark(&mut self, id: u32, place: u32, mark: Verdict, at: u64) -> Progress {
+        match mark {
+            Verdict::Choose(decision) => self.choose_path(id, place, decision),
+            Verdict::Wrap(direction) => self.enter_tunnel(id, place, direction),
+            Verdict::Unwrap(_) => self.leave_tunnel(id, place),
+            Verdict::Hold(neighbour) => self.resolve_or_hold(id, place, neighbour),
+            Verdict::Up => self.copy_onward(id),
+            Verdict::Circuit(_) => self.stop(id, place, at),
+            Verdict::Out(_) | Verdict::Result(_) => unreachable!("no packet comes to this mark"),
+        }
+    }
+
     /// Moves a packet that comes to the line of step `place` at `at` as far as lookahead allows. It reaches its host ahead of virtual time only if the `hosts`
     /// are given.
     #[inline(always)]
-    fn hop(&mut self, id: u32, mut place: u32, mut at: u64, hosts: Option<&Hosts>) -> Progress {
+    pub(crate) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, hosts: Option<&Hosts>) -> Progress {
         let fast = self.shared.fast_path_allowed();
         loop {
             let Self { frames: Frames { ports, steps, .. }, shared, clock } = self;
@@ -225,7 +127,7 @@ impl Links<'_> {
 
     /// Decrements the TTL of a packet at a router in front of step `place`. Returns true if the packet continues; the router stops one that is too large, or
     /// whose TTL expires.
-    pub(super) fn passes_router(&mut self, id: u32, place: u32) -> bool {
+    pub(crate) fn passes_router(&mut self, id: u32, place: u32) -> bool {
         self.shared.datagrams.packet_mut(id).passes_router(&self.frames.steps[place as usize])
     }
 
@@ -235,7 +137,7 @@ impl Links<'_> {
         let Self { frames: Frames { ports, steps, dropped, marks, .. }, shared, .. } = self;
         let step = steps[place as usize];
         if step.is_routed() && !shared.datagrams.packet_mut(id).passes_router(&step) {
-            return Progress::Stopped(place, at);
+            return self.stop(id, place, at);
         }
         let packet = *shared.datagrams.packet(id);
         let line = &mut ports[step.port() as usize];
@@ -346,7 +248,7 @@ impl Links<'_> {
 
     /// Drops a packet that a port has refused. Returns the event of the loss if it lies ahead of virtual time.
     #[inline(never)]
-    fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) -> Option<NewEvent> {
+    pub(super) fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) -> Option<NewEvent> {
         let place = |number| DropLocation::Queue(number, cause);
         let number = self.frames.ports[port as usize].port as usize;
         let deferred = self.try_defer_drop(id, place(number), at);
@@ -386,7 +288,7 @@ impl Links<'_> {
     }
 
     /// Lets the discipline of a port choose the packet that is sent next. Returns the event of the port's next choice, and the packet.
-    fn dequeue(&mut self, port: u32) -> (Option<NewEvent>, Option<(u32, Progress)>) {
+    fn dequeue(&mut self, port: u32) -> Departed {
         let Self { frames: Frames { ports, dropped, marks, .. }, shared, clock } = self;
         let this = &mut ports[port as usize];
         let number = this.port as usize;
@@ -394,7 +296,7 @@ impl Links<'_> {
         let again = again.map(|again| (again, number, Event::Dequeue(port)));
         let Some((chosen, sent)) = next else {
             self.drop_discarded(port);
-            return (again, None);
+            return ([again, None], None);
         };
         if sent.transmission.held > 0 && !this.posts_each_packet {
             shared.ledger.held(number, &sent.transmission, this.totals.idle);
@@ -408,6 +310,6 @@ impl Links<'_> {
         let last = self.delivers_ahead_until(place);
         let progress = self.transmit((chosen.id, chosen.bytes), place, &sent, last);
         self.drop_discarded(port);
-        (again, Some((chosen.id, progress)))
+        ([again, None], Some((chosen.id, progress)))
     }
 }

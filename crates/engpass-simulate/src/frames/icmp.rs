@@ -7,6 +7,7 @@ use engpass_model::time::Time;
 use engpass_model::wire::icmp::{self, MessageContent};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use crate::clock::NewEvent;
 use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
@@ -26,7 +27,7 @@ pub(super) struct Draft {
     about: About,
     flow: u32,
     /// Index of the route of this router's messages about the flow; `route` is the route itself.
-    pub(super) number: usize,
+    number: usize,
     route: u32,
     segment: Segment,
     /// Length of the message's IP packet, in bytes.
@@ -101,16 +102,10 @@ impl SharedState {
         Some(Draft { about, flow, number, route, segment, bytes, line, router, head })
     }
 
-    /// Creates the ICMP message of a router, which enters the router's forwarding engine at `at`; `sender` is its sender number. Returns the event at which it
-    /// does, and the place of the event at ties.
-    pub(super) fn begin_message(
-        &mut self,
-        draft: Draft,
-        sender: u32,
-        at: u64,
-        frames: &mut Frames,
-    ) -> (usize, Event) {
+    /// Creates the ICMP message of a router. Returns the event at which it enters the router's forwarding engine, at `at`.
+    pub(super) fn begin_message(&mut self, draft: Draft, at: u64, frames: &mut Frames) -> NewEvent {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
+        let sender = self.number_of_control(number);
         let made = frames.icmp.begin_message();
         let tracked_per_hop = self.reports.is_some();
         let datagram = Datagram {
@@ -155,11 +150,11 @@ impl SharedState {
             trace.made(packet, router, (bytes as u32, icmp::TTL, icmp::PRIORITY), quoted);
         }
         frames.icmp.hold(made, packet);
-        (line, Event::IcmpReady(made))
+        (at, line, Event::IcmpReady(made))
     }
 
     /// Delivers an ICMP message to the sender of the packet that it is about. Returns the endpoint that may now send, if it is one.
-    pub(super) fn deliver_icmp_message(
+    pub(crate) fn deliver_icmp_message(
         &mut self,
         datagram: u32,
         endpoints: &mut [Endpoint],

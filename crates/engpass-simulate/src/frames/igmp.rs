@@ -3,14 +3,16 @@
 use engpass_frames::{Frames, Reporter};
 use engpass_model::wire::igmp::{Message, PACKET_BYTES, PRIORITY, TTL};
 
-use super::control::ControlPacket;
-use crate::clock::Clock;
+use super::control::{ControlPacket, Said};
+use super::hop::Links;
+use crate::clock::{Clock, NewEvent};
 use crate::event_queue::Event;
+use crate::progress::Departed;
 use crate::shared_state::SharedState;
 use crate::tap::Igmp as Seen;
 
 /// Timers are numbered: `2 * member` sends the next message of the member's host, `2 * member + PRUNE` may prune its branches: at ties later.
-pub(super) const PRUNE: u32 = 1;
+const PRUNE: u32 = 1;
 /// Position of the first member for ties. It is above all port numbers, which are the positions of ARP timers; therefore these come first.
 const POSITION: usize = 1 << 27;
 
@@ -19,30 +21,47 @@ pub(crate) fn begin_memberships(frames: &mut Frames, shared: &SharedState, clock
     let Some(trees) = &shared.trees else { return };
     for (member, this) in trees.members.all().iter().enumerate() {
         frames.igmp.plan(member as u32, this.messages(clock.end));
-        await_message(member as u32, frames, clock);
+        clock.schedule(next_message(member as u32, frames));
     }
 }
 
-pub(super) fn await_message(member: u32, frames: &Frames, clock: &mut Clock) {
-    if let Some(at) = frames.igmp.next_due(member) {
-        clock.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member));
-    }
+fn next_message(member: u32, frames: &Frames) -> Option<NewEvent> {
+    let at = frames.igmp.next_due(member)?;
+    Some((at, POSITION + member as usize, Event::IgmpTimer(2 * member)))
 }
 
-pub(super) fn await_deadline(member: u32, at: Option<u64>, clock: &mut Clock) {
-    if let Some(at) = at.filter(|at| *at <= clock.end) {
-        clock.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member + PRUNE));
-    }
+fn prune_at(member: u32, deadline: Option<u64>, clock: &Clock) -> Option<NewEvent> {
+    let at = deadline.filter(|at| *at <= clock.end)?;
+    Some((at, POSITION + member as usize, Event::IgmpTimer(2 * member + PRUNE)))
 }
 
-impl SharedState {
+impl Links<'_> {
     /// Handles an IGMP message that has reached its router: branches begin to forward, or the last-member queries begin.
-    pub(super) fn take_igmp(&mut self, (member, message): (u32, Message), clock: &mut Clock) {
-        let (change, deadline) = self.members_mut().on_message(member, message, clock.now);
-        await_deadline(member, deadline, clock);
+    pub(super) fn take_igmp(&mut self, datagram: u32) -> Option<NewEvent> {
+        let (member, message) = self.frames.igmp.receive(datagram);
+        let (change, deadline) = self.shared.members_mut().on_message(member, message, self.clock.now);
         if change == Some(true) {
-            self.forward_to(member, true);
+            self.shared.forward_to(member, true);
         }
+        prune_at(member, deadline, self.clock)
+    }
+
+    /// Handles an IGMP timer: a host sends its next message, or routers may stop forwarding to branches.
+    pub(super) fn on_igmp_timer(&mut self, timer: u32) -> Departed {
+        let (member, now) = (timer / 2, self.clock.now);
+        if timer % 2 == PRUNE {
+            if self.shared.members_mut().on_deadline(member, now) {
+                self.shared.forward_to(member, false);
+            }
+            return ([None; 2], None);
+        }
+        let message = self.frames.igmp.pop_due(member);
+        let deadline = match message {
+            Message::Leave => self.shared.members_mut().get_mut(member).on_left(now),
+            _ => None,
+        };
+        let events = [next_message(member, self.frames), prune_at(member, deadline, self.clock)];
+        (events, Some(self.say(Said::Igmp(member, message))))
     }
 }
 

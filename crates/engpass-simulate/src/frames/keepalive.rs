@@ -3,14 +3,16 @@
 use engpass_frames::{ControlKind, Frames};
 use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 
-use super::control::ControlPacket;
+use super::control::{ControlPacket, Said};
+use super::hop::Links;
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::progress::Departed;
 use crate::shared_state::SharedState;
 
 /// Position of the first end for ties: above those of IGMP.
-pub(super) const POSITION: usize = (1 << 27) + (1 << 26);
+const POSITION: usize = (1 << 27) + (1 << 26);
 
 /// Schedules the first keepalives of all tunnels at `from`.
 pub(super) fn begin_keepalives(from: u64, frames: &Frames, clock: &mut Clock) {
@@ -28,19 +30,26 @@ pub(super) fn packet(end: usize, frames: &Frames) -> ControlPacket {
     ControlPacket { sender: end, place, bytes: KEEPALIVE_BYTES, ttl, priority: KEEPALIVE_PRIORITY }
 }
 
+impl Links<'_> {
+    /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
+    pub(super) fn on_keepalive_timer(&mut self, end: u32) -> Departed {
+        let (number, now) = (end as usize, self.clock.now);
+        let (next, goes_down) = self.frames.keepalive_sent(number, now);
+        if goes_down {
+            self.shared.record_tunnel_change(number, true, now);
+        }
+        let timer = (next, POSITION + number, Event::KeepaliveTimer(end));
+        let events = [(next <= self.clock.end).then_some(timer), None];
+        (events, Some(self.say(Said::Keepalive(number))))
+    }
+}
+
 impl SharedState {
     /// Tells a capture that a router sends a keepalive.
     pub(super) fn tap_keepalive(&mut self, end: usize, packet: u32, frames: &Frames) {
         if let Some(trace) = &mut self.trace {
             let router = frames.keepalives.sender(end).0 - frames.engines[0].node;
             trace.made(packet, router, (KEEPALIVE_BYTES as u32, KEEPALIVE_TTL, KEEPALIVE_PRIORITY), None);
-        }
-    }
-
-    /// Handles a keepalive that has come back: the end takes the tunnel for up.
-    pub(super) fn take_keepalive(&mut self, end: usize, frames: &mut Frames, now: u64) {
-        if frames.keepalive_returned(end) {
-            self.record_tunnel_change(end, false, now);
         }
     }
 

@@ -16,14 +16,14 @@ mod control;
 mod drops;
 mod egress;
 mod engines;
+mod fragmentation;
 mod hop;
 mod icmp;
 mod igmp;
 mod keepalive;
 mod outage;
 mod packet_trains;
-mod router;
-mod tcp_fast_path;
+mod send_loop;
 mod tunnels;
 
 use engpass_frames::{CrossedLines, FramePort, Frames, Packet, Route};
@@ -36,9 +36,10 @@ use super::shared_state::SharedState;
 
 pub(super) use bonds::with_bond_member;
 pub(super) use circuits::PduContent;
+pub(super) use hop::Links;
 pub(super) use igmp::begin_memberships;
-pub(super) use outage::{await_change, begin_events};
-pub(super) use tunnels::next_timeout;
+pub(super) use outage::begin_events;
+pub(super) use send_loop::{Pause, SendLoop};
 
 /// Returns the trail of a packet that is at step `place`.
 #[inline(always)]
@@ -53,6 +54,7 @@ impl SharedState {
     /// Begins the measurement window on every line. Everything at `from`, the last instant of the warm-up, must have happened.
     pub(super) fn begin_measurement(&mut self, frames: &mut Frames, from: u64) {
         self.ledger.end_warmup(from);
+        frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
         for line in &mut frames.ports {
             // Lines that lookahead has taken beyond this instant have begun their window already.
             if line.begin_window() == Some(from) {

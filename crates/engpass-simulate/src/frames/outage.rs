@@ -5,7 +5,7 @@ use engpass_testbed::Change;
 
 use super::hop::Links;
 use super::keepalive::begin_keepalives;
-use crate::clock::Clock;
+use crate::clock::{Clock, NewEvent};
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::shared_state::SharedState;
@@ -15,7 +15,7 @@ pub(crate) fn begin_events(from: u64, frames: &mut Frames, shared: &SharedState,
     frames.begin_bonds(from);
     for event in 0..frames.changes.len() {
         frames.changes[event].count_from(from);
-        await_change(event, frames, clock);
+        clock.schedule(next_change(event, frames, clock));
     }
     begin_keepalives(from, frames, clock);
     if shared.reports.is_some() && !frames.arp.is_idle() {
@@ -23,20 +23,19 @@ pub(crate) fn begin_events(from: u64, frames: &mut Frames, shared: &SharedState,
     }
 }
 
-/// Schedules the next change that an event of the file makes.
-pub(crate) fn await_change(event: usize, frames: &mut Frames, clock: &mut Clock) {
-    if let Some(at) = frames.changes[event].advance().filter(|at| *at <= clock.end) {
-        clock.events.push(at, 0, Event::LineChange(event as u32));
-    }
+/// Returns the next change that an event of the file makes.
+fn next_change(event: usize, frames: &mut Frames, clock: &Clock) -> Option<NewEvent> {
+    let at = frames.changes[event].advance().filter(|at| *at <= clock.end)?;
+    Some((at, 0, Event::LineChange(event as u32)))
 }
 
 impl Links<'_> {
-    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths. Returns the bonds whose
-    /// monitors are to look at their carriers, and when.
-    pub(crate) fn change_line(&mut self, event: u32) -> Vec<(u32, u64)> {
+    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths. Returns the next
+    /// change, and the instants at which monitors of bonds are to look at their carriers.
+    pub(crate) fn change_line(&mut self, event: u32) -> Vec<NewEvent> {
         let now = self.clock.now;
         let Change { link, seen_by, down, .. } = self.frames.changes[event as usize].due();
-        let mut monitors = Vec::new();
+        let mut events = Vec::new();
         if let Some(trace) = &mut self.shared.trace {
             trace.changed(now, link, down);
         }
@@ -54,12 +53,14 @@ impl Links<'_> {
                 self.drop_on_line(port, packet.id, DropLocation::Down, now);
             }
             if seen {
-                monitors.extend(self.frames.notice_link_change((link, end), down, now));
+                let monitors = self.frames.notice_link_change((link, end), down, now);
+                events.extend(monitors.into_iter().map(|(bond, at)| (at, 0, Event::BondMonitor(bond))));
                 for packet in self.frames.forget_neighbours_behind((link, end), down) {
                     self.drop_on_line(port, packet, DropLocation::Down, now);
                 }
             }
         }
-        monitors
+        events.extend(next_change(event as usize, self.frames, self.clock));
+        events
     }
 }

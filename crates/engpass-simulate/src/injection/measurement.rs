@@ -1,10 +1,14 @@
 //! Measurement windows of a network that runs on: outcomes of windows, and counters of lines at any time.
 
+use engpass_frames::{FramePort, Frames};
 use engpass_model::window::Window;
 use engpass_outcome::FlowOutcome;
 use serde::Serialize;
 
 use super::{DeliveryReport, FOREVER, InjectedNetwork};
+use crate::cell_ports::CellNetwork;
+use crate::flow_counters::{FlowCounters, VcCounters};
+use crate::shared_state::SharedState;
 use crate::{Network, SimError, SimOutcome};
 
 /// Kind of traffic of injected flows in an outcome.
@@ -45,7 +49,9 @@ impl InjectedNetwork {
     /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. Discards a window that is open. Reports go to `each`.
     pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(DeliveryReport)) {
         self.run_until(at, each);
-        self.network.open_window(self.reached);
+        let Network { frames, cells, shared, .. } = &mut self.network;
+        shared.open_window(self.reached, frames);
+        cells.open_window(self.reached, shared);
         if !self.topology.events.is_empty() {
             for (path, flow) in self.topology.flows.iter().zip(&mut self.network.shared.flows) {
                 // Events never affect links that carry the cells of generators.
@@ -72,7 +78,10 @@ impl InjectedNetwork {
     ) -> Result<SimOutcome, SimError> {
         let from = self.window().expect("a measurement window has begun");
         self.run_until(at.max(from + 1), each);
-        self.network.close_window(self.reached);
+        let Network { frames, cells, shared, .. } = &mut self.network;
+        cells.advance_all(self.reached, shared);
+        shared.close_window(self.reached, frames);
+        cells.end_window(self.reached, frames, shared);
         // Everything at this instant has been processed.
         self.earliest = self.reached + 1;
         let outcome = self.network.outcome(&self.testbed, &self.topology);
@@ -132,6 +141,50 @@ impl InjectedNetwork {
             }
         };
         (0..network.hosts.nics.len()).map(line).collect()
+    }
+}
+
+impl SharedState {
+    fn set_window(&mut self, window: Window) {
+        self.window = window;
+        self.ledger.set_window(window);
+    }
+
+    /// Begins a measurement window at `from`. Everything at `from` must have happened.
+    fn open_window(&mut self, from: u64, frames: &mut Frames) {
+        self.post_until(from);
+        self.set_window(Window { from: Some(from), end: FOREVER });
+        self.ledger.begin_window(from);
+        for counter in self.counters.iter_mut().flatten() {
+            *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
+        }
+        self.flows.iter_mut().for_each(FlowCounters::reset_counters);
+        frames.ports.iter_mut().for_each(FramePort::reset_counters);
+        frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
+    }
+
+    /// Ends the measurement window at `end`. Everything at `end` must have happened.
+    fn close_window(&mut self, end: u64, frames: &mut Frames) {
+        self.post_until(end);
+        self.set_window(Window { end, ..self.window });
+        self.count_open_losses();
+        for line in &mut frames.ports {
+            let port = line.port as usize;
+            self.ledger.close_deferred_line(port, end);
+            line.set_sent(self.ledger.deferred.as_ref().map_or((0, 0), |deferred| deferred.left(port)));
+        }
+    }
+}
+
+impl CellNetwork {
+    fn open_window(&mut self, from: u64, shared: &mut SharedState) {
+        for (port, line) in self.ports.iter().enumerate() {
+            // Other ports begin when they are advanced to `from`.
+            if line.is_advanced_to(from) {
+                shared.ledger.begin_window_on(port, line.line_status(from));
+            }
+        }
+        self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 }
 

@@ -7,7 +7,6 @@
 mod capture;
 mod measurement;
 mod multicast;
-mod network;
 mod nic_queues;
 mod pending_copies;
 mod reports;
@@ -27,7 +26,7 @@ pub use engpass_model::wire::icmp::{Error, Errors, MessageContent};
 pub use measurement::LineStats;
 use multicast::Group;
 use multicast::Groups;
-pub(crate) use nic_queues::{InjectedSenders, Sender};
+pub(crate) use nic_queues::{InjectedSenders, QueuedPacket, Sender};
 pub(crate) use pending_copies::PendingCopies;
 pub(crate) use reports::DeliveryReports;
 
@@ -240,18 +239,16 @@ impl InjectedNetwork {
         let mut network =
             build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
         network.shared.ledger.enable_deferral();
-        let has_cells = !network.shared.vcs.is_empty();
-        if let Some(reports) = &mut network.shared.reports {
-            reports.has_cells = has_cells;
-        }
         network.frames.update_posting(|port| network.shared.ledger.needs_every_transmission(port));
+        let reports = network.shared.reports.as_mut().expect("an injected network has delivery reports");
+        reports.has_cells = !network.shared.vcs.is_empty();
         // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()
                 && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
             {
                 let transport = heads(testbed, declared, place, 0).transport();
-                network.injected.number_of(way as u32, transport);
+                reports.number_of(way as u32, transport);
             }
         }
         network.clock.next_advance =
@@ -372,7 +369,7 @@ impl InjectedNetwork {
             self.inputs.pop_front();
             self.enter(input);
         }
-        self.network.reach(at);
+        self.run_network(at);
         self.pass_reports(each);
         self.reached = self.reached.max(at);
     }
@@ -380,17 +377,25 @@ impl InjectedNetwork {
     /// Passes injected packets whose instant has come to their sender.
     fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
         while count > 0 {
-            self.network.reach(at);
-            let mut come = self.network.try_inject_train(way as usize, packet, count, self.injected);
+            self.run_network(at);
+            let (sender, number) = (way as usize, self.injected);
+            let way = self.network.injected.sender(sender).way;
+            let first = QueuedPacket { sender, way, packet, since: self.network.clock.now, number, copies };
+            let mut come = self.network.try_inject_train(&first, count);
             if come == 0 {
-                self.network.on_packet_injected(way as usize, packet, self.injected, copies);
+                self.network.on_packet_injected(first);
                 come = 1;
             }
-            self.network.sweep_from_now();
+            // There may be cells from now on.
+            self.network.clock.resume_sweeps();
             self.injected += u64::from(come);
             packet.token = packet.token.wrapping_add(come.into());
             count -= come;
         }
+    }
+
+    fn run_network(&mut self, until: u64) {
+        self.network.run_until(until, &|| false).expect("nothing interrupts the run");
     }
 
     fn pass_reports(&mut self, each: &mut impl FnMut(DeliveryReport)) {

@@ -152,10 +152,9 @@ impl InjectedSenders {
             // A copy has two references: until it is handed over, and until it is made.
             let copy = Datagram { flow: sender.flow as u32, refs: 2, lost: false, ..whole.clone() };
             let copy = shared.begin_datagram(copy.tracked_per_hop, copy);
-            let flow = self.number_of(way, packet.transport);
             if let Some(reports) = &mut shared.reports {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
-                reports.register_packet(copy, way, &packet, flow);
+                reports.register_packet(copy, way, &packet);
                 reports.take_first(copy);
             }
             datagrams.insert(branch.member, copy);

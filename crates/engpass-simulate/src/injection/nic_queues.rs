@@ -1,18 +1,15 @@
 //! Injected senders: their packets wait for room in the NIC of their host, in the order of arrival.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use engpass_frames::Frames;
 use engpass_ledger::SenderState;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::{Groups, Packet, Transport};
+use super::{Groups, Packet};
 use crate::packet_store::Datagram;
 use crate::ready_packet::{EgressPath, ReadyPacket};
 use crate::shared_state::SharedState;
-
-/// Largest number of flows that queue disciplines distinguish; further flows share numbers.
-const MOST_FLOWS: u32 = 4096;
 
 /// An injected sender: the sender of all packets from one host to another.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +32,6 @@ pub(crate) struct InjectedSenders {
     queues: Vec<NicQueue>,
     /// Number of waiting packets by host.
     backlogs: Vec<usize>,
-    /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
-    flows: BTreeMap<(u32, Transport), u32>,
-    last: Option<((u32, Transport), u32)>,
     pub(super) groups: Groups,
 }
 
@@ -50,16 +44,16 @@ struct NicQueue {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QueuedPacket {
-    pub(super) sender: usize,
+pub(crate) struct QueuedPacket {
+    pub(crate) sender: usize,
     /// Egress path of the packet; with a bond, that of the member chosen for it.
-    pub(super) way: EgressPath,
-    pub(super) packet: Packet,
+    pub(crate) way: EgressPath,
+    pub(crate) packet: Packet,
     /// Instant of arrival, and the number of packets injected before.
-    pub(super) since: u64,
-    pub(super) number: u64,
+    pub(crate) since: u64,
+    pub(crate) number: u64,
     /// Key of the packet's copies in `Groups`; 0 if there are none.
-    pub(super) copies: u64,
+    pub(crate) copies: u64,
 }
 
 impl InjectedSenders {
@@ -70,8 +64,6 @@ impl InjectedSenders {
             senders,
             queues: vec![NicQueue::default(); queues],
             backlogs: vec![0; hosts],
-            flows: BTreeMap::new(),
-            last: None,
             groups: Groups::default(),
         }
     }
@@ -100,7 +92,7 @@ impl InjectedSenders {
     }
 
     /// Returns the sender of the path with index `way`.
-    pub(super) fn sender(&self, way: usize) -> Sender {
+    pub(crate) fn sender(&self, way: usize) -> Sender {
         self.senders[way]
     }
 
@@ -109,45 +101,66 @@ impl InjectedSenders {
         self.backlogs.get(host).copied().unwrap_or(0)
     }
 
-    /// Returns the number by which queue disciplines know a flow.
-    #[inline]
-    pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
-        match self.last {
-            Some((last, number)) if last == (sender, transport) => number,
-            _ => {
-                let number = self.find_number(sender, transport);
-                self.last = Some(((sender, transport), number));
-                number
-            }
-        }
-    }
-
-    /// Returns the flow number of a router's messages about a path, of ARP packets or of keepalives. In `number`, routes of messages come first, then ARP, then keepalives.
-    pub(crate) fn number_of_control(&mut self, number: usize) -> u32 {
-        self.find_number((self.senders.len() + number) as u32, Transport::default())
-    }
-
     /// Returns true if packets wait for a NIC.
-    pub(super) fn has_waiting(&self, nic: usize) -> bool {
+    pub(crate) fn has_waiting(&self, nic: usize) -> bool {
         !self.queues[nic].waiting.is_empty()
     }
 
+    /// Counts an injected packet, with its copies. Returns the NIC for it, and the packet with its egress path; with a bond, that of the member that carries it.
+    #[inline(always)]
+    pub(crate) fn receive(
+        &self,
+        queued: QueuedPacket,
+        frames: &mut Frames,
+        shared: &mut SharedState,
+    ) -> (usize, QueuedPacket) {
+        let QueuedPacket { sender, packet, copies, .. } = queued;
+        if let Some(reports) = &mut shared.reports {
+            reports.count_in(1 + self.groups.copies(copies) as u32);
+        }
+        let Sender { nic, way, mtu, flow, .. } = self.senders[sender];
+        let EgressPath::Bond { route } = way else { return (nic, queued) };
+        let heads = frames.choices.injected_heads(flow, packet.transport);
+        let route = frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
+        (frames.first_port(route), QueuedPacket { way: EgressPath::Frames { route }, ..queued })
+    }
+
+    /// Returns the packet as it enters the NIC, still without a datagram, if it is unfragmented, has no copies, and no packet waits for the NIC.
+    #[inline(always)]
+    pub(crate) fn alone(&self, queued: &QueuedPacket, nic: usize) -> Option<ReadyPacket> {
+        let Sender { flow, mtu, .. } = self.senders[queued.sender];
+        let ip = u64::from(queued.packet.bytes).max(IP_HEADER_BYTES);
+        let is_alone = queued.copies == 0 && ip <= mtu && self.queues[nic].waiting.is_empty();
+        is_alone.then_some(ReadyPacket { flow, nic, way: queued.way, ip, datagram: u32::MAX, offset: 0 })
+    }
+
     /// Adds a packet to those that wait for a NIC. Returns true if it is the first one.
-    pub(super) fn enqueue(&mut self, nic: usize, queued: QueuedPacket) -> bool {
+    pub(crate) fn enqueue(
+        &mut self,
+        nic: usize,
+        queued: QueuedPacket,
+        shared: &mut SharedState,
+        now: u64,
+    ) -> bool {
         let sender = &mut self.senders[queued.sender];
         sender.queued += 1;
         self.backlogs[sender.host] += 1;
         self.queues[nic].waiting.push_back(queued);
-        self.queues[nic].waiting.len() == 1
+        let is_first = self.queues[nic].waiting.len() == 1;
+        if !is_first {
+            let place = shared.sender_of_injected(queued.sender);
+            shared.ledger.set_sender_state(place, now, SenderState::Nic);
+        }
+        is_first
     }
 
     /// Returns the sender of the first packet that waits for a NIC, if there is one. From now on the packet is being handed over.
-    pub(super) fn next_sender(&mut self, nic: usize, shared: &mut SharedState) -> Option<usize> {
+    pub(crate) fn next_sender(&mut self, nic: usize, shared: &mut SharedState) -> Option<usize> {
         let first = *self.queues[nic].waiting.front()?;
         if self.queues[nic].head.is_none() {
             self.begin_head_packet(nic, &first, shared);
         }
-        Some(first.sender)
+        Some(shared.sender_of_injected(first.sender))
     }
 
     /// Starts to hand over the first packet that waits for a NIC.
@@ -166,8 +179,8 @@ impl InjectedSenders {
     }
 
     /// Creates the datagram of a packet or of a packet train.
-    pub(super) fn create_datagram(
-        &mut self,
+    pub(crate) fn create_datagram(
+        &self,
         first: &QueuedPacket,
         (fragments, train): (u16, bool),
         shared: &mut SharedState,
@@ -190,30 +203,14 @@ impl InjectedSenders {
             ..Datagram::default()
         };
         let datagram = shared.begin_datagram(datagram.tracked_per_hop, datagram);
-        let flow = self.number_of(sender as u32, packet.transport);
         if let Some(reports) = &mut shared.reports {
-            reports.register_packet(datagram, sender as u32, &packet, flow);
+            reports.register_packet(datagram, sender as u32, &packet);
         }
         datagram
     }
 
-    /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
-    #[inline(always)]
-    pub(super) fn way_of_packet(
-        &self,
-        sender: usize,
-        packet: &Packet,
-        frames: &mut Frames,
-    ) -> (usize, EgressPath) {
-        let Sender { nic, way, mtu, .. } = self.senders[sender];
-        let EgressPath::Bond { route } = way else { return (nic, way) };
-        let heads = frames.choices.injected_heads(self.senders[sender].flow, packet.transport);
-        let route = frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
-        (frames.first_port(route), EgressPath::Frames { route })
-    }
-
     /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
-    pub(super) fn finish_head_fragment(&mut self, nic: usize, shared: &mut SharedState, now: u64) {
+    pub(crate) fn finish_head_fragment(&mut self, nic: usize, shared: &mut SharedState, now: u64) {
         let queue = &mut self.queues[nic];
         let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
         if fragment + 1 < fragments.count {
@@ -226,20 +223,21 @@ impl InjectedSenders {
         this.queued -= 1;
         self.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
-        let place = shared.processes + shared.endpoints + sender;
+        let place = shared.sender_of_injected(sender);
         shared.ledger.set_sender_state(place, now, wait);
         shared.packet_sent(datagram, now);
     }
+}
 
-    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
-        let next = self.flows.len() as u32;
-        if next < MOST_FLOWS {
-            return *self.flows.entry((sender, transport)).or_insert(next);
-        }
-        let Transport { protocol, ports: [from, to] } = transport;
-        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
-        let spread =
-            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
-        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
+impl SharedState {
+    /// Returns the number of an injected sender among all senders.
+    pub(crate) fn sender_of_injected(&self, sender: usize) -> usize {
+        self.processes + self.endpoints + sender
+    }
+
+    /// Counts an injected packet or packet train as sent; its sender has nothing more to send.
+    pub(crate) fn injected_sent(&mut self, sender: usize, datagram: u32, now: u64) {
+        self.ledger.set_sender_state(sender, now, SenderState::Application);
+        self.datagram_sent(datagram, now);
     }
 }

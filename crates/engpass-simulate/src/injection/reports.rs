@@ -9,6 +9,9 @@ use super::{DeliveryReport, MessageContent, Packet, ReportedDrop, Transport};
 use crate::flow_counters::DropLocation;
 use crate::packet_store::Datagram;
 
+/// Largest number of flows that queue disciplines distinguish; further flows share numbers.
+const MOST_FLOWS: u32 = 4096;
+
 /// Delivery reports that the caller has not fetched yet, and the headers of packets.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryReports {
@@ -24,6 +27,11 @@ pub(crate) struct DeliveryReports {
     unreported: u64,
     /// Number of losses so far that were found ahead of virtual time.
     known: usize,
+    /// Number of injected senders.
+    senders: usize,
+    /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
+    flows: BTreeMap<(u32, Transport), u32>,
+    last: Option<((u32, Transport), u32)>,
     /// True if circuits carry packets. A loss of their cells may be found later than it happens.
     pub(super) has_cells: bool,
 }
@@ -79,8 +87,43 @@ struct PendingLoss {
 }
 
 impl DeliveryReports {
+    pub(crate) fn new(senders: usize) -> Self {
+        Self { senders, ..Self::default() }
+    }
+
+    /// Returns the number by which queue disciplines know a flow.
+    #[inline]
+    pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
+        match self.last {
+            Some((last, number)) if last == (sender, transport) => number,
+            _ => {
+                let number = self.find_number(sender, transport);
+                self.last = Some(((sender, transport), number));
+                number
+            }
+        }
+    }
+
+    /// Returns the flow number of a router's messages about a path, of ARP packets or of keepalives. In `number`, routes of messages come first, then ARP, then keepalives.
+    pub(crate) fn number_of_control(&mut self, number: usize) -> u32 {
+        self.find_number((self.senders + number) as u32, Transport::default())
+    }
+
+    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
+        let next = self.flows.len() as u32;
+        if next < MOST_FLOWS {
+            return *self.flows.entry((sender, transport)).or_insert(next);
+        }
+        let Transport { protocol, ports: [from, to] } = transport;
+        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
+        let spread =
+            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
+        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
+    }
+
     /// Registers an injected packet that enters the network as this datagram.
-    pub(super) fn register_packet(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
+    pub(super) fn register_packet(&mut self, datagram: u32, way: u32, packet: &Packet) {
+        let flow = self.number_of(way, packet.transport);
         let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
         let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
         self.put(datagram, head);
@@ -158,7 +201,7 @@ impl DeliveryReports {
     }
 
     /// Counts packets that enter the network.
-    pub(super) fn count_in(&mut self, packets: u32) {
+    pub(crate) fn count_in(&mut self, packets: u32) {
         self.unreported += u64::from(packets);
     }
 
@@ -168,7 +211,7 @@ impl DeliveryReports {
         self.heads[datagram as usize].token += 1;
     }
 
-    pub(super) fn count_unreported(&self) -> u64 {
+    pub(crate) fn count_unreported(&self) -> u64 {
         self.unreported
     }
 
@@ -241,7 +284,7 @@ impl DeliveryReports {
     }
 
     /// Reports the losses of cells before `at`. All ports must have processed all cells before `at`.
-    pub(super) fn confirm_losses_before(&mut self, at: u64) {
+    pub(crate) fn confirm_losses_before(&mut self, at: u64) {
         while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
             let ((lost_at, _), loss) = first.remove_entry();
             self.report_loss(at, lost_at, loss);
