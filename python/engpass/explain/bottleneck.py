@@ -96,6 +96,7 @@ def find(at: Situation) -> Finding:
     more = (
         late,
         lock and lock.text,
+        at.shaken and at.shaken.text,
         None if overtaken is None or overtaken in found.evidence else overtaken,
         _spare(at),
         None if found.key == _FAILED else _outage(at),

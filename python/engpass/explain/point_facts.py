@@ -10,6 +10,7 @@ import msgspec
 
 from engpass import formatting
 from engpass.explain.service import WAIT, Needs, Served
+from engpass.explain.shaken import Shaken
 from engpass.results import above_limit, ledger, receivers
 from engpass.results.above_limit import GENERATORS
 from engpass.results.ledger import Books, Direction
@@ -129,6 +130,8 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     """If the flow has several receivers: the one from which the outcomes are seen."""
     disciplines: Mapping[tuple[str, str], QueuePlan] = {}
     """The queue disciplines by transmitter, as link and node."""
+    shaken: Shaken | None = None
+    """The shares of TCP flows with a jitter, if these differ much and nothing is random without it."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:
