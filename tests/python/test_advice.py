@@ -10,7 +10,7 @@ import pytest
 
 import engpass
 from engpass import _engpass, advice, gallery
-from engpass.advice import Change, Effect, advise, ranked, recovery, told
+from engpass.advice import Change, Effect, advise, cpu, ranked, recovery, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench, Flows
@@ -452,3 +452,21 @@ def test_a_shorter_timer_is_proposed_for_all_senders_and_not_below_a_tick() -> N
     # The round trip of some microseconds would ask for a timer that no kernel has.
     assert timer.say.endswith(" and 7 other senders to 1 ms")
     assert dict(timer.set) == {f"host.s{at}.tcp.rto_minimum": "1 ms" for at in range(8)}
+
+
+def test_jumbo_frames_are_proposed_on_ethernet() -> None:
+    text = """
+name = "a slow receiver"
+host.a = {}
+host.b = { receive_cost = { per_segment = "10 us" } }
+link.l = { ends = ["a", "b"], medium = "ethernet-10g", mtu = "MTU" }
+traffic.t = { kind = "tcp-stream", from = "a", to = "b", message = "64 KiB" }
+run = { duration = "50 ms" }
+"""
+
+    def steps(mtu: str) -> list[tuple[tuple[str, str], ...]]:
+        found = cpu.propose(situated(text.replace("MTU", mtu)))
+        return [step.set for proposal in found if proposal.kind == "mtu" for step in proposal.steps]
+
+    assert steps("1500 B") == [(("link.l.mtu", "9000 B"),)]
+    assert steps("9000 B") == []
