@@ -138,11 +138,7 @@ def says(table: Table, flow: str) -> str:
     why = "the first point"
     if missing:
         below = any(missing.get(place, 0.0) > 0 for place in places)
-        why = (
-            "the point furthest below its limit"
-            if below
-            else "no point is below its limit"
-        )
+        why = "the point furthest below its limit" if below else "no point is below its limit"
     by = f", by the ledgers of {' and '.join(place[1] for place in places)}" if len(places) > 1 else ""
     others = ""
     if any(place in line.own for place in places):
