@@ -49,15 +49,16 @@ def percent(share: float | None) -> str:
     return f"{share * 100:.2g} %" if small else f"{share * 100:.1f} %"
 
 
-def place_name(place: Place, parallel: Container[str] = ()) -> str:
-    """The name of the place of drops: the node, `router (card)`, or `switch -> host` for a transmitter.
+def place_name(place: Place, parallel: Container[str] = (), arrow: str = "→") -> str:
+    """The name of the place of drops: the node, `router (card)`, or `switch → host` for a transmitter.
 
-    The name of the link follows if it is one of the `parallel` links: `near -> far (upper)`.
+    The name of the link follows if it is one of the `parallel` links: `near → far (upper)`. JSON data has the
+    arrow `->`.
     """
     if place.to is None:
         return f"{place.node} ({place.card})" if place.card else place.node
     link = f" ({place.link})" if place.link in parallel else ""
-    return f"{place.node} -> {place.to}{link}"
+    return f"{place.node} {arrow} {place.to}{link}"
 
 
 def duration(seconds: float | None) -> str:

@@ -12,6 +12,7 @@ import engpass
 from engpass import _engpass, advice, gallery
 from engpass.advice import Change, Effect, advise, cpu, ranked, recovery, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain.bottleneck import find
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench, Flows
 from engpass.explain.select_point import Chosen, choose_in
@@ -20,6 +21,7 @@ from engpass.explanation import explain, situation
 from engpass.settings import Amount
 from engpass.testbed import load
 from engpass.types.outcome import FlowOutcome
+from required import known
 from served import served
 
 MESSAGE = "traffic.stream.message"
@@ -440,6 +442,12 @@ traffic.a{at} = {{ kind = "tcp-stream", from = "s{at}", to = "client", message =
 """
     for at in range(8)
 )
+
+
+def test_one_timeout_is_told_as_one() -> None:
+    counts = {name: known(flow.tcp).timeouts for name, flow in situated(INCAST).outcomes[0].flows.items()}
+    at = situated(INCAST, next(name for name, count in counts.items() if count == 1))
+    assert "while the sender waits for the retransmission timer once" in find(at).evidence
 
 
 def test_a_shorter_timer_is_proposed_for_all_senders_and_not_below_a_tick() -> None:

@@ -69,8 +69,8 @@ class Hop(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The name of the line where drops are listed: `start -> end`."""
-        return f"{self.start} -> {self.end}"
+        """The name of the line where drops are listed: `start → end`."""
+        return f"{self.start} → {self.end}"
 
     def is_at(self, place: Place) -> bool:
         """True if a place of drops is the transmitter of this line."""
@@ -99,7 +99,7 @@ class Drop(msgspec.Struct, frozen=True):
     def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
         """The drops as JSON data; the place includes the name of its link if that is one of `parallel`."""
         return {
-            "place": formatting.place_name(self.place, parallel),
+            "place": formatting.place_name(self.place, parallel, "->"),
             "cause": self.cause,
             "flow": self.flow,
             "cells": self.cells,
