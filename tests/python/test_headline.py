@@ -69,7 +69,10 @@ def test_a_group_counts_by_its_receivers() -> None:
         for name, one in figures.items()
     }
     text = one_point({"tv": structs.replace(figures["x"], receivers=receivers), "call": flow(4e6, 0)})
-    assert text == "4 flows get 10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
+    said = "10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
+    assert text == f"2 flows to 4 receivers get {said}"
+    alone = one_point({"tv": structs.replace(figures["x"], receivers=receivers)})
+    assert alone.startswith("1 flow to 3 receivers gets 6.00 Mbit/s together, ")
 
 
 def test_few_flows_are_told_one_by_one() -> None:
