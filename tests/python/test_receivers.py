@@ -63,6 +63,11 @@ def test_the_idle_delay_beside_that_of_a_group_is_its_slowest_receivers() -> Non
     assert f"In an idle network it is {duration(idle['near'])}." in delay.says(table, "v to near")
 
 
+def test_check_counts_the_receivers_of_groups(cli: Cli) -> None:
+    (cli.directory / "group.toml").write_text(LOSSY)
+    assert "4 nodes, 1 flow to 2 receivers, 1 variant" in cli("check", "group.toml").stdout
+
+
 def test_explain_accepts_a_named_receiver() -> None:
     testbed = loads(LOSSY)
     made = explain(choose_in(testbed, None, [], "v to near"), advice=False)

@@ -85,7 +85,13 @@ def _times(points: Sequence[Point]) -> list[float]:
 
 def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     """What many flows get, together and each; a multicast group counts by its receivers."""
-    flows = {flow: points for flow, points in flows.items() if not any(one.has_receivers for one in points)}
+    groups = [flow for flow, points in flows.items() if any(one.has_receivers for one in points)]
+    theirs = {point.flow for group in groups for point in table.receivers(group)}
+    number = len(flows.keys() - theirs)
+    who = formatting.count(number, "flow")
+    flows = {flow: points for flow, points in flows.items() if flow not in groups}
+    if groups:
+        who += f" to {formatting.count(len(flows), 'receiver')}"
     totals: dict[tuple[int, ...], float] = {}
     for points in flows.values():
         for point in points:
@@ -94,7 +100,9 @@ def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     every = [point for points in flows.values() for point in points]
     there = [point for point in every if point.at == top]
     rates = [point.goodput.value for point in there]
-    verb = "can get" if all(point.engine == "limit" for point in every) else "get"
+    verb = "get" if number > 1 else "gets"
+    if all(point.engine == "limit" for point in every):
+        verb = "can get"
     most = "up to " if len(totals) > 1 else ""
     low, high = min(rates), max(rates)
     each = "equal shares"
@@ -107,7 +115,7 @@ def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     elif not math.isclose(low, high, rel_tol=AT):
         each = f"{formatting.both(low, high, 'bit/s')} each"
     total = f"{most}{formatting.rate(totals[top])} together{_where(table, there[0])}"
-    return ", ".join(filter(None, (f"{len(flows):,} flows {verb} {total}", each, *_harm(table, every))))
+    return ", ".join(filter(None, (f"{who} {verb} {total}", each, *_harm(table, every))))
 
 
 def _range(table: Table, worst: Point, best: Point) -> str:
