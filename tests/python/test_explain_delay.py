@@ -122,7 +122,7 @@ def test_explain_prints_gains_and_trades_for_all_flows(cli: Cli) -> None:
         shown.index("Changes that help (simulated)") : shown.index("Changes that help at a price (simulated)")
     ]
     assert gains.splitlines()[1:6] == [
-        "      Flow                    Goodput      Delay p99            Loss",
+        "      Flow                    Goodput      Delay p99             Loss",
         "  use queue `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
         "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
         "      call         1.50 → 1.50 Mbit/s    747 → 14 ms     0.21 → 0.0 %",
