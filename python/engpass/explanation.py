@@ -9,17 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from engpass import formatting
 from engpass.advice import Advice, advise
 from engpass.environment import cores
 from engpass.explain.bottleneck import Finding, find
+from engpass.explain.phase import shaken
 from engpass.explain.point_facts import Hop, Situation
 from engpass.explain.resimulate import Bench, interruptibly
 from engpass.explain.select_point import Chosen
 from engpass.jsondata import Json
 from engpass.memory import MOST, need
-from engpass.plan import point_plan
 from engpass.results import ledger
 from engpass.results.ledger import Step
 from engpass.results.samples import DELAY_P50, DELAY_P99
@@ -107,6 +108,7 @@ class Explanation(msgspec.Struct, frozen=True):
             "directions": [_hop_json(hop) for hop in (*at.hops, *(at.back if at.tcp else ()))],
             "drops": [drop.to_json(at.parallel) for drop in at.drops],
             "tcp": at.counts or None,
+            **({} if at.shaken is None else {"phase": at.shaken.to_json()}),
             "summary": self.sentence,
             "advice": None if advice is None else [change.to_json() for change in advice.changes],
             "trades": None if advice is None else [change.to_json() for change in advice.trades],
@@ -174,6 +176,8 @@ def explain(
     if advice:
         interruptibly(bench.interrupt, lambda: bench.draw(outcomes))
     at = situation(chosen, bench, outcomes)
+    if advice:
+        at = replace(at, shaken=interruptibly(bench.interrupt, lambda: shaken(at, bench)))
     recorded = None
     if with_timeline:
         point = (bench.campaign, chosen.variant, chosen.sweep, 0, SAMPLES, bench.interrupt)
@@ -187,10 +191,9 @@ def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situ
     """The facts about the chosen flow; `outcomes` are seen from its receiver (`Bench.seen`)."""
     settings = Settings.at(bench.campaign, chosen.variant, chosen.sweep)
     limits = bench.limit()
-    numbers = point_plan(bench.campaign, chosen.variant, chosen.sweep)
     queues = {
         (link.name, node): queue
-        for link in numbers.links
+        for link in bench.numbers.links
         for node, queue in zip(link.ends, link.queues, strict=True)
         if queue is not None
     }

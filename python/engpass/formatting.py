@@ -35,25 +35,30 @@ def size(count: int) -> str:
     return f"{count / unit.factor:g} {unit.name}"
 
 
+_SMALL = 0.00995
+"""A share below this has less than 1.0 % after rounding to two digits."""
+
+
 def percent(share: float | None) -> str:
-    """A share as a percentage; a small one has two decimals, so that it is not rounded to 0."""
+    """A share as a percentage with one decimal; one below 1 % has up to two digits, so that it is not 0."""
     if share is None:
         return ""
-    if 0 < abs(share) < 0.00005:
+    if 0 < abs(share) < 0.0001:
         return "< 0.01 %"
-    small = 0 < abs(share) < 0.0005
-    return f"{share * 100:.{2 if small else 1}f} %"
+    small = 0 < abs(share) < _SMALL
+    return f"{share * 100:.2g} %" if small else f"{share * 100:.1f} %"
 
 
-def place_name(place: Place, parallel: Container[str] = ()) -> str:
-    """The name of the place of drops: the node, `router (card)`, or `switch -> host` for a transmitter.
+def place_name(place: Place, parallel: Container[str] = (), arrow: str = "→") -> str:
+    """The name of the place of drops: the node, `router (card)`, or `switch → host` for a transmitter.
 
-    The name of the link follows if it is one of the `parallel` links: `near -> far (upper)`.
+    The name of the link follows if it is one of the `parallel` links: `near → far (upper)`. JSON data has the
+    arrow `->`.
     """
     if place.to is None:
         return f"{place.node} ({place.card})" if place.card else place.node
     link = f" ({place.link})" if place.link in parallel else ""
-    return f"{place.node} -> {place.to}{link}"
+    return f"{place.node} {arrow} {place.to}{link}"
 
 
 def duration(seconds: float | None) -> str:

@@ -10,8 +10,9 @@ import pytest
 
 import engpass
 from engpass import _engpass, advice, gallery
-from engpass.advice import Change, Effect, advise, ranked, told
+from engpass.advice import Change, Effect, advise, cpu, ranked, recovery, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.explain.bottleneck import find
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench, Flows
 from engpass.explain.select_point import Chosen, choose_in
@@ -20,6 +21,7 @@ from engpass.explanation import explain, situation
 from engpass.settings import Amount
 from engpass.testbed import load
 from engpass.types.outcome import FlowOutcome
+from required import known
 from served import served
 
 MESSAGE = "traffic.stream.message"
@@ -418,3 +420,61 @@ def test_advice_leaves_switching_alone_where_no_router_loses_packets() -> None:
     made = explain(choose_in(bed, "native-pa-a1-24", [], None))
     assert made.advice is not None
     assert all(change.kind != "switching" for change in made.advice.changes)
+
+
+def situated(text: str, flow: str | None = None) -> Situation:
+    chosen = choose_in(engpass.loads(text), None, [], flow)
+    bench = Bench(chosen.text, chosen.source, chosen.overrides, chosen.variant, chosen.sweep, range(1))
+    return situation(chosen, bench, chosen.outcomes)
+
+
+INCAST = """
+name = "incast"
+host.client = {}
+switch.tor = { kind = "ethernet", queue = { drop-tail = { limit = "16 KiB" } } }
+link.down = { ends = ["tor", "client"], medium = "ethernet-100g" }
+run = { duration = "500 ms" }
+""" + "".join(
+    f"""
+host.s{at} = {{}}
+link.l{at} = {{ ends = ["s{at}", "tor"], medium = "ethernet-100g" }}
+traffic.a{at} = {{ kind = "tcp-stream", from = "s{at}", to = "client", message = "256 KiB", count = 8 }}
+"""
+    for at in range(8)
+)
+
+
+def test_one_timeout_is_told_as_one() -> None:
+    counts = {name: known(flow.tcp).timeouts for name, flow in situated(INCAST).outcomes[0].flows.items()}
+    at = situated(INCAST, next(name for name, count in counts.items() if count == 1))
+    assert "while the sender waits for the retransmission timer once" in find(at).evidence
+
+
+def test_a_shorter_timer_is_proposed_for_all_senders_and_not_below_a_tick() -> None:
+    (timer,) = (
+        step
+        for proposal in recovery.propose(situated(INCAST))
+        for step in proposal.steps
+        if "timeout" in step.say
+    )
+    # The round trip of some microseconds would ask for a timer that no kernel has.
+    assert timer.say.endswith(" and 7 other senders to 1 ms")
+    assert dict(timer.set) == {f"host.s{at}.tcp.rto_minimum": "1 ms" for at in range(8)}
+
+
+def test_jumbo_frames_are_proposed_on_ethernet() -> None:
+    text = """
+name = "a slow receiver"
+host.a = {}
+host.b = { receive_cost = { per_segment = "10 us" } }
+link.l = { ends = ["a", "b"], medium = "ethernet-10g", mtu = "MTU" }
+traffic.t = { kind = "tcp-stream", from = "a", to = "b", message = "64 KiB" }
+run = { duration = "50 ms" }
+"""
+
+    def steps(mtu: str) -> list[tuple[tuple[str, str], ...]]:
+        found = cpu.propose(situated(text.replace("MTU", mtu)))
+        return [step.set for proposal in found if proposal.kind == "mtu" for step in proposal.steps]
+
+    assert steps("1500 B") == [(("link.l.mtu", "9000 B"),)]
+    assert steps("9000 B") == []

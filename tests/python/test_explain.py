@@ -198,7 +198,7 @@ def test_explain_says_if_no_change_was_tried_or_helps() -> None:
 def test_lost_datagrams_on_the_line_are_the_evidence() -> None:
     made = explain(chosen("congested", "20 kB"), advice=False)
     assert made.at.tight is not None
-    assert made.at.tight.place == "atomis5 -> ss20"
+    assert made.at.tight.place == "atomis5 → ss20"
     assert made.finding.key == "drops: buffer full"
     assert "of link `receiver` carries parts of lost datagrams" in made.sentence
     assert [step.name for step in made.waterfall][:3] == ["line rate", "physical framing", "cell headers"]

@@ -13,6 +13,7 @@ from engpass.explain.select_point import choose_in
 from engpass.explain.service import Needs
 from engpass.explanation import Explanation, explain
 from engpass.testbed import load
+from required import known
 from served import served
 
 THIN = {"medium": "point-to-point", "rate": {"forward": "100 Mbit/s", "backward": "200 kbit/s"}}
@@ -109,3 +110,29 @@ def test_priority_over_acknowledgements_has_a_price() -> None:
     assert download.given > 100 * (first.after - first.before) > 0
     assert not download.harmed, "TCP keeps its fair share"
     assert first.to_json()["harms"] == ["t"]
+
+
+@pytest.mark.parametrize("fragment", ["outer", "inner"])
+def test_segments_that_a_tunnel_would_cut_are_shortened(fragment: str) -> None:
+    slow = {"medium": "point-to-point", "rate": "10 Mbit/s", "mtu": "1492 B", "overhead": "30 B"}
+    testbed: dict[str, Any] = {
+        "name": "A tunnel over a slow line",
+        "host": {"a": {}, "b": {}},
+        # A queue of packets would hold more data of whole packets than of fragments, and delay them longer.
+        "router": {"near": {"queue": "fq-codel"}, "far": {}},
+        "link": {
+            "x": {"ends": ["a", "near"], "medium": "ethernet-1g"},
+            "y": {"ends": ["near", "far"], **slow},
+            "z": {"ends": ["far", "b"], "medium": "ethernet-1g"},
+        },
+        "tunnel": {"vpn": {"ends": ["near", "far"], "header": {"gre": {"key": 7}}, "fragment": fragment}},
+        "traffic": {"t": {"kind": "tcp-stream", "from": "a", "to": "b", "message": "64 KiB"}},
+        "run": {"duration": "4 s", "warmup": "1 s"},
+    }
+    advised = known(explain(choose_in(load(testbed), None, [], None)).advice)
+    found = [change for change in advised.changes if change.kind == "path-mtu"]
+    # 28 B of IP and GRE headers, and 40 B of IP and TCP, in 1492 B. Outer fragments cost one packet in two.
+    assert [dict(change.set) for change in found] == (
+        [{"host.a.tcp.mss": "1424 B"}] if fragment == "outer" else []
+    )
+    assert all(change.after > 1.02 * change.before for change in found)

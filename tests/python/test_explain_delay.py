@@ -41,12 +41,12 @@ def test_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
     finding, *advice = words(made)
     assert finding == (
         "the buffer of `isp` towards `home` harms `call`, which gets 1.50 Mbit/s (limit 1.50 Mbit/s)"
-        ": it loses 10 datagrams (0.2 %), and 1 % of its datagrams take 747 ms or longer, "
+        ": it loses 10 datagrams (0.21 %), and 1 % of its datagrams take 747 ms or longer, "
         "but an idle path takes 12.6 ms"
     )
     assert "; ".join(advice) == (
         "use queue `fq-codel` instead of `drop-tail` at `isp` towards `home`: 1.50 → 1.50 Mbit/s, "
-        "loss 0.2 → 0.0 %, delay p99 747 → 14 ms "
+        "loss 0.21 → 0.0 %, delay p99 747 → 14 ms "
         "(`download`: 13.97 → 13.74 Mbit/s, delay p99 747 → 20.1 ms)"
     )
 
@@ -122,11 +122,11 @@ def test_explain_prints_gains_and_trades_for_all_flows(cli: Cli) -> None:
         shown.index("Changes that help (simulated)") : shown.index("Changes that help at a price (simulated)")
     ]
     assert gains.splitlines()[1:6] == [
-        "      Flow                    Goodput      Delay p99            Loss",
+        "      Flow                    Goodput      Delay p99             Loss",
         "  use queue `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
         "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
-        "      call         1.50 → 1.50 Mbit/s    747 → 14 ms     0.2 → 0.0 %",
-        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms     0.1 → 0.1 %",
+        "      call         1.50 → 1.50 Mbit/s    747 → 14 ms     0.21 → 0.0 %",
+        "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms    0.12 → 0.12 %",
     ]
     assert "give `call` priority" in shown[shown.index("Changes that help at a price") :]
     made = json.loads(

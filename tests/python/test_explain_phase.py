@@ -1,11 +1,14 @@
-"""Streams of constant intervals that meet a full queue in the same phase."""
+"""Flows that meet a full queue in the same phase: streams of constant intervals, and TCP."""
 
 from __future__ import annotations
 
 import pytest
 
+from engpass.explain.phase import shaken
+from engpass.explain.resimulate import Bench
 from engpass.explain.select_point import choose_in
-from engpass.explanation import Explanation, explain
+from engpass.explanation import Explanation, explain, situation
+from engpass.results.equal_repeats import EqualRepeats
 from engpass.testbed import loads
 from required import known
 
@@ -74,3 +77,52 @@ def test_explanation_names_streams_in_the_same_phase_and_a_jitter_that_parts_the
 )
 def test_no_phase_is_named_if_there_is_chance_or_little_loss(change: tuple[str, str]) -> None:
     assert "same phase" not in explained(change).sentence
+
+
+DOWNLOADS = """\
+name = "two equal downloads"
+host = { a = {}, b = {}, c = {} }
+switch.s = { kind = "ethernet" }
+link.a = { ends = ["a", "s"], medium = "ethernet-1g" }
+link.b = { ends = ["b", "s"], medium = "ethernet-1g" }
+link.c = { ends = ["s", "c"], medium = "ethernet-1g" }
+traffic.a = { kind = "tcp-stream", from = "a", to = "c", message = "64 KiB" }
+traffic.b = { kind = "tcp-stream", from = "b", to = "c", message = "64 KiB" }
+run = { duration = "4 s", warmup = "1 s", repeats = 3 }
+"""
+JITTERED = (("link.a.jitter", "20 us"), ("link.b.jitter", "20 us"))
+
+
+def test_explanation_says_if_the_shares_of_tcp_flows_depend_on_the_phase_of_their_packets() -> None:
+    made = explain(choose_in(loads(DOWNLOADS), None, [], None))
+    phase = known(made.at.shaken)
+    assert (phase.jitter, set(phase.links)) == ("20 us", {"a", "b"})
+    assert min(phase.after.values()) > 2 * min(phase.before.values())
+    assert phase.text in made.sentence
+    assert "nothing in this file is random: with a jitter of 20 us on links" in phase.text
+    assert made.to_json()["phase"] == phase.to_json()
+
+
+@pytest.mark.parametrize(
+    "change", [JITTERED[0], ("switch.s.queue", "drr"), ("link.c.medium", "ethernet-10g")]
+)
+def test_shares_of_tcp_do_not_depend_on_the_phase_with_chance_or_fair_queues(change: tuple[str, str]) -> None:
+    chosen = choose_in(loads(DOWNLOADS, [change]), None, [], None)
+    bench = Bench(chosen.text, chosen.source, chosen.overrides, "base", (), range(3), chosen.flow)
+    bench.remember(chosen.outcomes)
+    bench.draw(chosen.outcomes)
+    assert shaken(situation(chosen, bench, chosen.outcomes), bench) is None
+
+
+def test_a_run_with_equal_repeats_of_tcp_flows_says_so() -> None:
+    def told(*overrides: tuple[str, str]) -> list[str]:
+        equal = EqualRepeats()
+        for outcome in loads(DOWNLOADS, overrides).run(["simulate"]).outcomes:
+            equal.add(outcome)
+        return equal.lines()
+
+    (line,) = told()
+    assert line.startswith("simulate: all 3 repeats are equal, because nothing in the file is random.")
+    assert not told(*JITTERED)
+    assert not told(("run.repeats", "1"))
+    assert not told(("traffic.b.from", "c"), ("traffic.b.to", "b"))

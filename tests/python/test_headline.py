@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from engpass.results.aggregate import tabulate
 from engpass.testbed import loads
-from engpass.types.outcome import Datagrams, FlowOutcome, Receiver
+from engpass.types.outcome import Datagrams, FlowOutcome, Receiver, Transfer
 from engpass.views.headline import headlines
 from report_kyoto import kyoto
 
@@ -69,9 +69,26 @@ def test_a_group_counts_by_its_receivers() -> None:
         for name, one in figures.items()
     }
     text = one_point({"tv": structs.replace(figures["x"], receivers=receivers), "call": flow(4e6, 0)})
-    assert text == "4 flows get 10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
+    said = "10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
+    assert text == f"2 flows to 4 receivers get {said}"
+    alone = one_point({"tv": structs.replace(figures["x"], receivers=receivers)})
+    assert alone.startswith("1 flow to 3 receivers gets 6.00 Mbit/s together, ")
 
 
 def test_few_flows_are_told_one_by_one() -> None:
     text = one_point({"a": flow(1e6, 0), "b": flow(2e6, 20)})
     assert text == "`a` gets 1.00 Mbit/s, no loss; `b` gets 2.00 Mbit/s, 2.0 % lost."
+
+
+def test_transfers_that_end_are_told_by_their_times() -> None:
+    def transfer(seconds: float) -> FlowOutcome:
+        return replace(flow(1e6, 0), transfer=Transfer(received_bytes=1000, duration_s=seconds))
+
+    flows = {f"f{number}": transfer(0.01 * number) for number in range(1, 5)}
+    told = one_point(flows)
+    assert told.startswith(
+        "4 flows get 4.00 Mbit/s together, transfers take 25 ms (median) to 40 ms (longest), "
+    )
+    assert one_point({"f": transfer(0.5)}).startswith("`f` gets 1.00 Mbit/s, its transfer takes 500 ms, ")
+    # A flow that does not end has only a goodput.
+    assert "1.00 to 5.00 Mbit/s each" in one_point({**flows, "endless": flow(5e6, 0)})

@@ -221,6 +221,23 @@ def test_times_of_a_router_that_are_left_out_are_noted() -> None:
     ]
 
 
+def test_delays_that_are_left_out_are_noted() -> None:
+    assert veth.notes(numbers(CAMPUS, {"link.up.delay": "9 us"})) == []
+    assert veth.notes(numbers(CAMPUS, {"link.up.delay": "80 us"})) == [
+        "the delay of link `up`, 80 us, is left out: the namespaces have a delay of their own"
+    ]
+    several = {f"link.{name}.delay": "80 us" for name in ("l1", "l2", "up", "wan")}
+    assert veth.notes(
+        numbers(CAMPUS, several | {"link.up.delay": "20 us", "switch.floor.latency": "30 us"})
+    ) == [
+        (
+            "delays of links `l1`, `l2`, `up` and 1 more, up to 80 us, are left out:"
+            " the namespaces have a delay of their own"
+        ),
+        "the delay of switch `floor`, 30 us, is left out: the namespaces have a delay of their own",
+    ]
+
+
 def test_ecmp_policy_without_a_choice_is_carried() -> None:
     assert veth.cannot(numbers(CAMPUS, {"router.gate.ecmp": "hash"})) == []
 

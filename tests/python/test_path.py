@@ -132,6 +132,7 @@ ends = ["r", "b"]
 medium = "point-to-point"
 rate = "20 Mbit/s"
 mtu = "1400 B"
+delay = "50 us"
 [traffic.t]
 kind = "tcp-stream"
 from = "a"
@@ -161,6 +162,7 @@ tcp = { congestion = "cubic" }
     )
     assert result["connections"] == 2
     assert len(result["departures"]) == 1
+    assert result["notes"][0].startswith("the delay of link `narrow`, 50 us, is left out")
     shown = cli("show", last["id"])
     assert "Transfer time ratio" in shown.stdout
     assert "2 connections" in shown.stdout

@@ -13,7 +13,11 @@ from conftest import Cli
 from engpass.error import ChoiceError
 from engpass.explain.select_point import choose_in
 from engpass.explanation import explain
+from engpass.formatting import duration
+from engpass.report.figures import FIGURES
+from engpass.results.aggregate import tabulate
 from engpass.testbed import loads
+from required import known
 
 # A tenth is lost before the paths diverge, and then a fifth on the path to the second receiver.
 LOSSY = """\
@@ -43,6 +47,25 @@ def test_explanation_concerns_one_multicast_receiver() -> None:
     assert lost["up"] + lost["two"] == datagrams.lost
     (both,) = (drop.datagrams for drop in outcome.drops if drop.place.link == "up")
     assert both == 2 * lost["up"]
+
+
+def test_the_idle_delay_beside_that_of_a_group_is_its_slowest_receivers() -> None:
+    slow = [("link.two.medium", "ethernet-10"), ("link.two.delay", "3 ms")]
+    run = loads(LOSSY, [*slow, ("traffic.v.rate", "5 Mbit/s")]).run()
+    table = tabulate(run.record, run.outcomes)
+    (delay,) = (figure for figure in FIGURES if figure.name == "delay")
+    idle = {
+        name: known(run.outcomes[0].flows["v"].receivers[name].limit).idle_delay_s for name in ("near", "far")
+    }
+    said = f"In an idle network it is {duration(idle['far'])}."
+    assert f"The delay is that of the slowest receiver, v to far. {said}" in delay.says(table, "v")
+    assert said in delay.says(table, "v to far")
+    assert f"In an idle network it is {duration(idle['near'])}." in delay.says(table, "v to near")
+
+
+def test_check_counts_the_receivers_of_groups(cli: Cli) -> None:
+    (cli.directory / "group.toml").write_text(LOSSY)
+    assert "4 nodes, 1 flow to 2 receivers, 1 variant" in cli("check", "group.toml").stdout
 
 
 def test_explain_accepts_a_named_receiver() -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 import report_cases as cases
-from engpass.report import render, theme
+from engpass.explanation import explain
+from engpass.report import render, render_explanation, theme
 from engpass.report.page import render_probe
 from engpass.results.record import Claim
 from engpass.types.outcome import Outcome
 from engpass.views.probe import KERNELS
+from ledgers import chosen
 from report_browser import Page, browser, find
 from report_kyoto import MESSAGES, Record, axis, kyoto
 from report_probe import probed, with_threads
@@ -259,3 +261,21 @@ def test_page_is_accessible_to_screen_readers(page: Page, tmp_path: Path) -> Non
     )
     assert unnamed == 0
     assert page.value("document.documentElement.lang") == "en"
+
+
+def test_cards_on_a_phone_have_no_empty_rows_and_narrow_charts_no_blank_space(
+    page: Page, tmp_path: Path
+) -> None:
+    page.size(PHONE)
+    file = tmp_path / "explanation.html"
+    file.write_text(render_explanation(explain(chosen("congested", "20 kB"), advice=False)), encoding="utf-8")
+    page.open(file)
+    page.wait("document.documentElement.dataset.ready === 'yes'")
+    empty = "[...document.querySelectorAll('.cards td:empty')]"
+    assert page.value(f"{empty}.length") > 0
+    assert page.value(f"{empty}.filter((cell) => cell.clientHeight).length") == 0
+    # Before a chart is drawn anew for a narrower page, the browser scales it.
+    shape = "(() => { const svg = document.querySelector('.chart svg'), box = svg.getBoundingClientRect();"
+    shape += " return box.width / box.height / (svg.viewBox.baseVal.width / svg.viewBox.baseVal.height); })()"
+    page.value("document.querySelector('.chart').style.width = '50%'")
+    assert page.value(shape) == pytest.approx(1, abs=0.02)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 import report_cases as cases
 from engpass.report import export_figures, figures, theme
-from engpass.report.figures import goodput_resources, waterfall
+from engpass.report.figures import FIGURES, goodput_resources, waterfall
 from engpass.results import ledger
 from engpass.results.aggregate import MAX_ROWS, tabulate
 from engpass.results.axes import axis_of, label
@@ -172,6 +172,19 @@ def test_ledger_waterfall_shows_the_point_furthest_below_limit() -> None:
     for before, after in itertools.pairwise(rows[1:-1]):
         assert after["high"] == pytest.approx(before["low"], abs=1e-3)
     assert rows[-1]["step"] == "delivered"
+
+
+def test_ledger_waterfall_says_if_no_point_is_below_its_limit() -> None:
+    run, outcomes = with_ledgers()
+    (figure,) = [figure for figure in FIGURES if figure.name == "ledger-waterfall"]
+    assert "the point furthest below its limit" in figure.says(tabulate(run, outcomes), "stream")
+    exceeded = [
+        replace(one, flows={name: replace(flow, goodput_bit_per_s=1.0) for name, flow in one.flows.items()})
+        if one.engine == "limit"
+        else one
+        for one in outcomes
+    ]
+    assert "no point is below its limit" in figure.says(tabulate(run, exceeded), "stream")
 
 
 def test_ledger_waterfall_of_one_of_two_flows_ends_with_its_own_payload() -> None:

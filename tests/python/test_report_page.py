@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 import report_cases as cases
 from engpass.report import figures, render, theme
+from engpass.report.charts import page_charts
 from engpass.report.figures import FIGURES, heat_map
 from engpass.results.aggregate import tabulate
-from engpass.types.outcome import SweptValue
+from engpass.types.outcome import FlowOutcome, SweptValue, Transfer
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
 
@@ -430,3 +431,20 @@ def test_page_shows_ledger_figures_with_their_key() -> None:
     assert theme.LIGHT["delivered1"] not in spec
     run, outcomes = kyoto(repeats=1)
     assert '<h2 id="ledger">' not in render(run, outcomes)
+
+
+def test_page_of_transfers_opens_on_the_slowest() -> None:
+    run, outcomes = kyoto()
+    flows = {
+        name: FlowOutcome(
+            kind="tcp-stream",
+            goodput_bit_per_s=1e6,
+            offered_bit_per_s=1e6,
+            transfer=Transfer(received_bytes=1000, duration_s=seconds),
+        )
+        for name, seconds in (("first", 0.1), ("slow", 0.3), ("last", 0.2))
+    }
+    run = replace(run, axes=(), variants=["free"])
+    one = structs.replace(outcomes[0], engine="simulate", variant="free", sweep={}, flows=flows)
+    charts, _ = page_charts(tabulate(run, [one]))
+    assert list(charts) == ["slow", "last", "first"]

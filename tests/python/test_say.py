@@ -59,7 +59,20 @@ def test_duration_has_three_digits_and_its_largest_unit(seconds: float, said: st
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0, "0.0 %"), (0.0004, "0.04 %"), (0.00001, "< 0.01 %"), (0.0277, "2.8 %"), (1, "100.0 %")],
+    [
+        (0, "0.0 %"),
+        (0.00001, "< 0.01 %"),
+        (0.00009, "< 0.01 %"),
+        (0.0001, "0.01 %"),
+        (0.0004, "0.04 %"),
+        (0.00054, "0.054 %"),
+        (0.001, "0.1 %"),
+        (-0.0028, "-0.28 %"),
+        (0.00994, "0.99 %"),
+        (0.00996, "1.0 %"),
+        (0.0277, "2.8 %"),
+        (1, "100.0 %"),
+    ],
 )
 def test_small_share_is_not_printed_as_zero(share: float, said: str) -> None:
     assert formatting.percent(share) == said

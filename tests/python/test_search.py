@@ -476,7 +476,13 @@ def test_measured_search_bounds_a_shaped_link() -> None:
     """The narrow link is shaped to 20 Mbit/s; a busy machine may lose more than the excess, never less."""
     goal = Goal(loss=0.01, final=0.3, total=0.6, width=0.1)
     settings = Settings(goals=(goal,), most=40_000_000, longest=20.0)
-    found = run_search(loads(NARROW), Store.open(":memory:"), settings, traffic="u", engine="measure")
+    found = run_search(
+        loads(NARROW, {"link.narrow.delay": "50 us"}),
+        Store.open(":memory:"),
+        settings,
+        traffic="u",
+        engine="measure",
+    )
     assert tried(found)[0].loss > 0.3
     result = search_result(found)
     assert result is not None
@@ -485,6 +491,7 @@ def test_measured_search_bounds_a_shaped_link() -> None:
     # In a short trial the shaper's bucket and the queue hold a part of the excess.
     assert upper is not None
     assert upper < 30e6
+    assert result.notes[0].startswith("the delay of link `narrow`, 50 us, is left out")
 
 
 def test_stream_of_a_part_of_the_trial_is_not_above_the_limit(cli: Cli) -> None:

@@ -15,6 +15,10 @@ from engpass.settings import Amount
 _MTU = {"link": Amount(Decimal(1500), "B"), "circuit": Amount(Decimal(9180), "B")}
 
 
+_JUMBO = Amount(Decimal(9000), "B")
+"""MTU of jumbo frames, the one of common use between 1500 B and 65,535 B."""
+
+
 def propose(at: Situation) -> Iterator[Proposal]:
     """Double the message or the MTU, or halve the CPU time that the host needs."""
     if at.idle("CPU") < 0.005 and not _limited_by_host(at):
@@ -41,6 +45,13 @@ def _larger_packets(at: Situation) -> Iterator[Proposal]:
     smallest = min(amounts, key=lambda amount: amount.number)
     where = f"of `{circuit}`" if circuit is not None else "on the path"
     sets = {(*place, "mtu"): smallest for place in places}
+    media = [at.settings.get("link", hop.link, "medium") for hop in at.hops]
+    if any(isinstance(medium, str) and medium.startswith("ethernet") for medium in media):
+        # Frames between the standard size and this one are rare, and longer ones not in common use.
+        if smallest.in_base()[0] < _JUMBO.number:
+            words = f"raise the MTU {where} to {_JUMBO}"
+            yield Proposal.one("mtu", Cost.SETTING, words, *((path, str(_JUMBO)) for path in sets))
+        return
     yield from scaled("mtu", Cost.SETTING, sets.items(), f"raise the MTU {where} to {{}}", named=smallest)
 
 

@@ -69,7 +69,7 @@ def command(
         of = "" if len(variants) == len(testbed.variants) else f" for {them}"
         console.tell(f"note: {engines} cannot run{of}: {why}")
     nodes, flows = drawing["nodes"], drawing["flows"]
-    parts = [_count(len(nodes), "node"), _count(len(flows), "flow"), _count(len(testbed.variants), "variant")]
+    parts = [_count(len(nodes), "node"), _flows(flows), _count(len(testbed.variants), "variant")]
     parts += [f"{_count(len(axis.values), 'value')} of `{axis.path}`" for axis in testbed.axes]
     parts.append(_count(testbed.repeats, "repeat"))
     console.out(f"{testbed.source} is valid: {', '.join(parts)}; {_count(points, 'point')} to run")
@@ -84,6 +84,17 @@ def _refusals(testbed: Testbed) -> dict[str, list[tuple[str, str]]]:
             for engine, why in testbed.campaign.refusals(variant, ()):
                 found.setdefault(why, []).append((engine, variant))
     return found
+
+
+def _flows(flows: list[Json]) -> str:
+    """The number of flows, and that of their receivers if a group has several."""
+    several = [
+        len(found)
+        for flow in flows
+        if isinstance(flow, dict) and isinstance(found := flow.get("receivers"), list)
+    ]
+    told = _count(len(flows), "flow")
+    return f"{told} to {_count(len(flows) - len(several) + sum(several), 'receiver')}" if several else told
 
 
 def _count(number: int, noun: str) -> str:

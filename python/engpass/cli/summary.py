@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from engpass.results.aggregate import tabulate
+from engpass.results.equal_repeats import EqualRepeats
 from engpass.results.run_notes import Remarks
 from engpass.results.samples import FAMILIES
 from engpass.show.blocks import Marked, Prose
@@ -41,14 +42,16 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     table = tabulate(record, outcomes)
     every = product(*(range(len(axis.values)) for axis in record.axes)) if short else ()
     places = {at for index, at in enumerate(every) if index in shown} if short else None
-    remarks = Remarks()
+    remarks, equal = Remarks(), EqualRepeats()
     for outcome in outcomes:
         remarks.add(outcome)
+        equal.add(outcome)
     about = [Prose(record.name, strong=True), *([headline.view(table)] if short else [])]
     rows = points.rows(table, table.flows[:MOST_FLOWS], places)
     invalid = points.invalid_points(table)
     late = [Prose(invalid, Marked("invalid", "bad"))] if invalid else []
-    notes = [Prose(note) for note in (*_thinned(record, shown, len(table.flows)), *remarks.lines())]
+    more = (*_thinned(record, shown, len(table.flows), table.rows_title), *remarks.lines(), *equal.lines())
+    notes = [Prose(note) for note in more]
     print_blocks([*about, points.summary(record, table, rows), *late, *notes], out)
 
 
@@ -64,7 +67,7 @@ def delays(store: Store, record: RunRecord) -> list[Block]:
         text = "no point has delays: `simulate` reports them, and so does `measure` for requests"
         return [Prose(text)]
     text = "mean, percentiles: of all datagrams, segments or requests, mean of the repeats; min, max: of all"
-    notes = [*_thinned(record, shown, len(flows)), text]
+    notes = [*_thinned(record, shown, len(flows), table.rows_title), text]
     return [*tables, *map(Prose, notes)]
 
 
@@ -94,13 +97,13 @@ def _ranges(plan: Plan, shown: Sequence[int]) -> list[range]:
     return merged
 
 
-def _thinned(record: RunRecord, shown: Sequence[int], flows: int) -> list[str]:
+def _thinned(record: RunRecord, shown: Sequence[int], flows: int, what_flows: str) -> list[str]:
     """A note on omitted swept values and flows, and where to find them."""
     parts = [
         f"{some:,} of {total:,} {what}"
         for some, total, what in (
             (len(shown), record.plan.sweep_points, "swept values"),
-            (min(flows, MOST_FLOWS), flows, "flows"),
+            (min(flows, MOST_FLOWS), flows, what_flows),
         )
         if some < total
     ]

@@ -90,6 +90,7 @@ def find(at: Situation) -> Finding:
     more = (
         late,
         lock and lock.text,
+        at.shaken and at.shaken.text,
         None if overtaken is None or overtaken in found.evidence else overtaken,
         _spare(at),
         None if found.key == _FAILED else _outage(at),
@@ -290,9 +291,7 @@ def _down(at: Situation, drop: Drop) -> Finding:
     if at.has_gap:
         evidence += f", and nothing arrives for {formatting.duration(at.gap)}"
     if at.timeouts:
-        evidence += (
-            f" because the retransmission timer must expire {formatting.count(round(at.timeouts), 'time')}"
-        )
+        evidence += f" because the retransmission timer must expire {_times(at.timeouts)}"
     return Finding(_FAILED, f"link `{place.link}`", evidence)
 
 
@@ -312,7 +311,7 @@ def _black_hole(at: Situation) -> Finding | None:
     why = "and does not inform the sender" if silent else "and its ICMP messages do not arrive"
     evidence = f"it drops {what(drop, at)} because they are longer than the MTU of its next link, {why}"
     if at.timeouts:
-        evidence += f": the retransmission timer expires {formatting.count(round(at.timeouts), 'time')}"
+        evidence += f": the retransmission timer expires {_times(at.timeouts)}"
     return Finding(f"drops: {TOO_BIG}", f"router `{router}`", evidence)
 
 
@@ -461,9 +460,14 @@ def _waiting(at: Situation, without: str = "") -> Finding | None:
     filled = name.format(flow=at.flow, start=start, end=end, link=at.tight.link)
     if reason == "CPU":
         filled, doing = _busy(at, filled, doing)
-    times = f" {at.timeouts:,.0f} times" if reason == "retransmission timer" else ""
+    times = f" {_times(at.timeouts)}" if reason == "retransmission timer" and round(at.timeouts) else ""
     link = f"link `{at.tight.link}` is idle {formatting.percent(shares[reason])} of the time"
     return Finding(f"idle: {reason}", filled, f"{link} while {doing}{times}")
+
+
+def _times(number: float) -> str:
+    """How often something happens, in words: `once`, `2 times`."""
+    return "once" if round(number) == 1 else formatting.count(round(number), "time")
 
 
 def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:

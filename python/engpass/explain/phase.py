@@ -1,17 +1,27 @@
-"""Streams with constant intervals whose packets always meet a full queue in the same phase.
+"""Flows whose packets always meet a full queue in the same phase, because nothing in the testbed is random.
 
-A queue without chance then drops packets of the same stream again and again. Real hosts and lines vary enough
+A queue without chance then drops packets of the same flow again and again. Real hosts and lines vary enough
 to break the lock, so the shares of such a run are an artefact of the testbed (Floyd and Jacobson, "Traffic
-Phase Effects in Packet-Switched Gateways", CCR 21(2), 1991).
+Phase Effects in Packet-Switched Gateways", CCR 21(2), 1991). The losses show it for streams with constant
+intervals. TCP slows down after a loss, so only another run shows it: one with a small jitter.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+
 import msgspec
 
 from engpass import formatting
-from engpass.explain.point_facts import Situation
-from engpass.results import ledger
+from engpass.explain.point_facts import Hop, Situation
+from engpass.explain.resimulate import Bench, Flows
+from engpass.explain.shaken import Shaken
+from engpass.results import ledger, samples
+from engpass.results.samples import GOODPUT, TRANSFER_TIME
+from engpass.settings import Amount
+from engpass.types.signals import Signal
 
 _PERIODIC = frozenset({"udp-stream", "multicast"})
 """Kinds of traffic that send at constant intervals."""
@@ -21,6 +31,9 @@ _FULL = "buffer full"
 
 _FAR = 2.0
 """A loss share is disproportionate if it is this many times the share of all flows together: our choice."""
+
+_CHANGED = 1.25
+"""The phase matters if a jitter changes greatest over least value by more than this factor: our choice."""
 
 
 class Lock(msgspec.Struct, frozen=True):
@@ -66,3 +79,68 @@ def _varies(at: Situation, flow: str) -> bool:
 def _given(at: Situation, link: str, key: str) -> bool:
     amount = at.settings.amount("link", link, key)
     return at.settings.get("link", link, key) is not None if amount is None else bool(amount.number)
+
+
+def shaken(at: Situation, bench: Bench) -> Shaken | None:
+    """What TCP flows that fill a queue together get with a jitter; `None` if that is about the same.
+
+    Simulates one run if a flow is one of several, and outcomes do not depend on the seed.
+    """
+    hop = _contested(at) if bench.alike else None
+    if hop is None:
+        return None
+    names = [at.flow, *_rivals(at, hop)]
+    first = {name: ledger.route(at.outcomes[0], name)[0] for name in names}
+    links = tuple(dict.fromkeys(link for link, _, _ in first.values()))
+    jitter = _packet_time(hop, bench)
+    made = bench.served([(f"link.{link}.jitter", jitter) for link in links], lambda _place, _made: False)
+    if made is None:
+        return None
+    (before, *_), (after,) = bench.baseline(), made
+    for signal in (TRANSFER_TIME, GOODPUT):
+        old, new = (_values(flows, names, signal) for flows in (before, after))
+        if len(old) == len(new) == len(names):
+            spreads = _spread(old), _spread(new)
+            apart = max(spreads) > _CHANGED * min(spreads)
+            ends = signal is TRANSFER_TIME
+            one = Shaken(flow=at.flow, links=links, jitter=jitter, ends=ends, before=old, after=new)
+            return one if apart else None
+    return None
+
+
+def _contested(at: Situation) -> Hop | None:
+    """The line of the path at whose full queue TCP flows lose most, if the flow is one of several there."""
+    most, contested = 0.0, None
+    for hop in at.hops if at.tcp else ():
+        tcp = {at.flow, *_rivals(at, hop)}
+        drops = [one for one in at.drops if one.cause == _FULL and one.flow in tcp and hop.is_at(one.place)]
+        lost = math.fsum(drop.datagrams for drop in drops)
+        if tcp != {at.flow} and lost > most:
+            most, contested = lost, hop
+    return contested
+
+
+def _rivals(at: Situation, hop: Hop) -> list[str]:
+    tcp = {flow.name for flow in at.topology.flows if flow.kind == "tcp-stream"}
+    return [name for name in at.others_on(hop) if name in tcp]
+
+
+def _packet_time(hop: Hop, bench: Bench) -> str:
+    """The time of the largest packet on a line, rounded up to 1, 2 or 5 in the first digit."""
+    link = next(link for link in bench.numbers.links if link.name == hop.link)
+    least = 8e9 * (link.mtu_bytes + link.overhead_bytes) / min(link.rates_bit_per_s)
+    steps = (digit * 10**power for power in range(10) for digit in (1, 2, 5))
+    nanoseconds = next(step for step in steps if step >= least)
+    unit, factor = next(pair for pair in (("ms", 10**6), ("us", 10**3), ("ns", 1)) if nanoseconds >= pair[1])
+    return str(Amount(Decimal(nanoseconds // factor), unit))
+
+
+def _values(flows: Flows, names: list[str], signal: Signal) -> dict[str, float]:
+    found = {name: samples.value(flows[name], signal) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _spread(values: Mapping[str, float]) -> float:
+    """The greatest value over the least, at most a million: a flow may get nothing."""
+    most = max(values.values())
+    return most / max(min(values.values()), 1e-6 * most) if most else 1.0

@@ -10,6 +10,7 @@ import msgspec
 
 from engpass import formatting
 from engpass.explain.service import WAIT, Needs, Served
+from engpass.explain.shaken import Shaken
 from engpass.results import above_limit, ledger, receivers
 from engpass.results.above_limit import GENERATORS
 from engpass.results.ledger import Books, Direction
@@ -80,8 +81,8 @@ class Hop(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The name of the line where drops are listed: `start -> end`."""
-        return f"{self.start} -> {self.end}"
+        """The name of the line where drops are listed: `start → end`."""
+        return f"{self.start} → {self.end}"
 
     def is_at(self, place: Place) -> bool:
         """True if a place of drops is the transmitter of this line."""
@@ -105,7 +106,7 @@ class Drop(msgspec.Struct, frozen=True):
     def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
         """The drops as JSON data; the place includes the name of its link if that is one of `parallel`."""
         return {
-            "place": formatting.place_name(self.place, parallel),
+            "place": formatting.place_name(self.place, parallel, "->"),
             "cause": self.cause,
             "flow": self.flow,
             "cells": self.cells,
@@ -141,6 +142,8 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
 
     A line that sends while it is down is not idle, so its ledger has less.
     """
+    shaken: Shaken | None = None
+    """The shares of TCP flows with a jitter, if these differ much and nothing is random without it."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:

@@ -176,8 +176,13 @@ class Bench:
         return range(SEEDS) if brings else self.seeds
 
     @functools.cached_property
+    def numbers(self) -> PointPlan:
+        """The numbers of the point without a change."""
+        return point_plan(self.campaign, self._variant, self._sweep)
+
+    @functools.cached_property
     def _drawing(self) -> frozenset[tuple[str, ...]]:
-        return drawing(point_plan(self.campaign, self._variant, self._sweep))
+        return drawing(self.numbers)
 
     def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
         """The campaign and the swept values with changes, which replace swept values of the same path.

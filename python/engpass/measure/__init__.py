@@ -106,7 +106,7 @@ class Session:
             at=now(),
             took_s=round(collected.seconds, 3),
             carrier="hosts" if self._lab is None else "veth",
-            notes=[] if self._lab is None else veth.notes(numbers),
+            notes=self.notes(numbers),
             memberships=self._groups(point, addresses, planned.flows),
             precision=None if rule is None else rule.flows,
         )
@@ -135,6 +135,10 @@ class Session:
         self._gather(numbers, planned)
         addresses = Addresses(numbers.hosts, self._lab, self._hellos())
         return Measurement(self._crew, addresses, planned, self._stopped).run()
+
+    def notes(self, numbers: PointPlan) -> list[str]:
+        """A sentence for each difference between the network that carries the flows and its file."""
+        return [] if self._lab is None else veth.notes(numbers)
 
     def hello(self, host: str) -> Hello:
         """The greeting of a host's agent; an empty one if the host has no agent."""

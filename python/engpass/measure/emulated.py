@@ -96,6 +96,10 @@ class EmulatedSession(Session):
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
 
+    def notes(self, _numbers: PointPlan) -> list[str]:
+        """A sentence for each difference between the emulated network and its file."""
+        return self._options.notes()
+
     def _network_of(self, point: Point, seed: int) -> Network:
         options = self._options
         if options.log is not None:

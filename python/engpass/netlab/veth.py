@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engpass.formatting import duration
+from engpass.formatting import duration, listed
 from engpass.netlab.kernel import INDEPENDENT, Kernel
 from engpass.netlab.layout import (
     BRIDGE,
@@ -18,11 +18,14 @@ from engpass.netlab.layout import (
     hops,
     lightest,
 )
-from engpass.results.run_notes import another_hash
+from engpass.results.run_notes import NAMED, another_hash
 from engpass.types.plan import LinkPlan, PointPlan
 
 OWN_DELAY_NS = 100_000
 """Greatest delay in ns that is left out: namespaces and the scheduler already add as much."""
+
+NOTED_DELAY_NS = 10_000
+"""Delays in ns from this on are noted where they are left out; shorter ones are common and matter less."""
 
 WHOLE_FRAMES_BIT_PER_S = 1_000_000_000
 """Up to this rate (bit/s) a link carries single frames, as on a wire; above it GSO packets, which count the
@@ -105,6 +108,7 @@ def notes(numbers: PointPlan) -> list[str]:
         for name, between in numbers.between.items()
         if between.kind == "router" and between.delay_ns
     ]
+    found += _left_out(numbers)
     for link in numbers.links:
         fastest = max(link.rates_bit_per_s)
         if fastest >= UNSHAPED_BIT_PER_S:
@@ -113,6 +117,31 @@ def notes(numbers: PointPlan) -> list[str]:
             found.append(
                 f"link `{link.name}` carries GSO packets: preamble, gap and padding count once per GSO packet"
             )
+    return found
+
+
+def _left_out(numbers: PointPlan) -> list[str]:
+    """A sentence on the delays that are left out, for each kind of place."""
+    links = {f"`{link.name}`": link.delay_ns for link in numbers.links}
+    switches = {
+        f"`{name}`": between.delay_ns
+        for name, between in numbers.between.items()
+        if between.kind == "ethernet switch"
+    }
+    found = []
+    for what, several, delays in (("link", "links", links), ("switch", "switches", switches)):
+        long = {name: delay for name, delay in delays.items() if delay >= NOTED_DELAY_NS}
+        if not long:
+            continue
+        names = list(long)
+        if more := names[NAMED:]:
+            names = [*names[:NAMED], f"{len(more):,} more"]
+        most, verb = duration(max(long.values()) / 1e9), "is" if len(long) == 1 else "are"
+        of = f"the delay of {what}" if len(long) == 1 else f"delays of {several}"
+        upto = most if len(set(long.values())) == 1 else f"up to {most}"
+        found.append(
+            f"{of} {listed(names)}, {upto}, {verb} left out: the namespaces have a delay of their own"
+        )
     return found
 
 

@@ -241,7 +241,10 @@ class _Path:
             connections=self._asked.connections,
             invalid_runs=self.invalid,
             departures=self._asked.departures(),
-            notes=faster_than_ideal([one.transfer_time_ratio for one in transfers], known=known),
+            notes=[
+                *self._session.notes(self._numbers),
+                *faster_than_ideal([one.transfer_time_ratio for one in transfers], known=known),
+            ],
         )
 
     def _run(self, seconds: float, send: Prepare, receive: Prepare) -> tuple[End, End]:

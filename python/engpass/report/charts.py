@@ -16,6 +16,7 @@ from engpass.report.figures import FIGURES, Drawing, goodput_resources, heat_map
 from engpass.report.figures.base import CELLS, HEIGHT, ROWS, TOGETHER, Figure
 from engpass.results.aggregate import Row, Table, tabulate
 from engpass.results.record import Run
+from engpass.results.samples import TRANSFER_TIME
 from engpass.types.outcome import Outcome
 
 Spec: TypeAlias = dict[str, Json]
@@ -85,12 +86,21 @@ def _drawn(table: Table) -> Iterator[tuple[str, Drawing, _Data]]:
     """Names, charts and their data; the figures of one flow share the data."""
     taken: set[str] = set()
     together = _together(table)
-    for flow in table.flows[:MAX_FLOWS]:
+    for flow in _flows(table):
         data = {**_data(table, flow), **together}
         for figure in FIGURES:
             if figure.applies(table, flow):
                 name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
                 yield _unused(name, taken), _draw(figure, table, flow), data
+
+
+def _flows(table: Table) -> Sequence[str]:
+    """The flows with figures of their own, at most `MAX_FLOWS`: the slowest first if transfers end."""
+    slowest: dict[str, float] = {}
+    for point in table.points:
+        if (time := point.samples.folded(TRANSFER_TIME)) is not None:
+            slowest[point.flow] = max(slowest.get(point.flow, 0.0), time)
+    return sorted(table.flows, key=lambda flow: -slowest.get(flow, 0.0))[:MAX_FLOWS]
 
 
 def _draw(figure: Figure, table: Table, flow: str) -> Drawing:
@@ -142,7 +152,7 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Col
     """The specifications for the page, by flow and figure, and the rows they share, by flow."""
     charts: dict[str, dict[str, Spec]] = {}
     datasets = {name: _columns(rows) for name, rows in _together(table).items()}
-    for number, flow in enumerate(table.flows[:MAX_FLOWS]):
+    for number, flow in enumerate(_flows(table)):
         for figure in FIGURES:
             if figure.applies(table, flow):
                 spec = _spec(_draw(figure, table, flow))

@@ -19,7 +19,6 @@ from engpass.views.explanation import (
 )
 
 if TYPE_CHECKING:
-    from engpass.explain.point_facts import Hop
     from engpass.explanation import Explanation
 
 _WATERFALL = "ledger-waterfall"
@@ -31,7 +30,7 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
     tight, flow, place = made.at.tight, made.chosen.title, made.chosen.place
     if tight is not None and tight.books is not None:
         title = f"From line rate to delivered payload, {flow}"
-        under = "; ".join(part for part in (f"link {tight.link}, {_arrow(tight)}", place) if part)
+        under = "; ".join(part for part in (f"link {tight.link}, {tight.place}", place) if part)
         found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under, made.at.own)
     for block in over_time_of(made):
         found[block.name] = over_time.draw(block)
@@ -53,15 +52,11 @@ def sections(made: "Explanation") -> list[tuple[str, str, str]]:
     ]
 
 
-def _arrow(hop: "Hop") -> str:
-    return f"{hop.start} \N{RIGHTWARDS ARROW} {hop.end}"
-
-
 def _waterfall(made: "Explanation") -> str:
     tight = made.at.tight
     if tight is None or tight.books is None:
         return ""
-    line = f"link {tight.link}, {_arrow(tight)}"
+    line = f"link {tight.link}, {tight.place}"
     says = f"Use of {line}, the line on the path with the least idle time."
     key = swatches(ledger_waterfall.key_of(tight.books))
     return chart_box(_WATERFALL, says, key) + blocks_html([waterfall(made)])

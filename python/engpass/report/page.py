@@ -196,7 +196,7 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
         return "<p>No point is done yet.</p>"
     notes = list(table.notes)
     if len(table.flows) > MAX_FLOWS:
-        notes.append(f"{MAX_FLOWS} of {len(table.flows)} flows are drawn.")
+        notes.append(f"{MAX_FLOWS} of {len(table.flows)} {table.rows_title} are drawn.")
     said = f'<p class="muted">{esc(" ".join(notes))}</p>' if notes else ""
     remarks = Remarks()
     for outcome in outcomes:

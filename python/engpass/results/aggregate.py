@@ -19,7 +19,7 @@ from engpass.results.outcomes import swept
 from engpass.results.record import Run
 from engpass.results.resources import Resource, ResourceShelf
 from engpass.results.run_notes import chose_otherwise
-from engpass.results.samples import DRAWN, GOODPUT, IDLE_DELAY, Samples, Spread
+from engpass.results.samples import DELAY_P99, DRAWN, GOODPUT, IDLE_DELAY, Samples, Spread
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
 from engpass.types.signals import Signal
 from engpass.units import Unit, unit_for
@@ -151,6 +151,26 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     def of(self, flow: str, variant: str) -> Sequence[Point]:
         """The points of one flow in one variant, in their order."""
         return self._places.get((flow, variant), ())
+
+    @property
+    def rows_title(self) -> str:
+        """What `flows` are, in words: receivers of a multicast group have rows of their own."""
+        return "flows and receivers" if any(point.has_receivers for point in self.points) else "flows"
+
+    def receivers(self, group: str) -> list[Point]:
+        """The points of the receivers of a multicast group; empty for other flows."""
+        several = any(point.has_receivers for point in self.points if point.flow == group)
+        first = receivers.name(group, " ").rstrip()
+        return [point for point in self.points if several and point.flow.startswith(f"{first} ")]
+
+    def slowest_receiver(self, group: str) -> str | None:
+        """The receiver with the greatest delay, which is that of its group; `None` for other flows."""
+        delays = [
+            (delay, point.flow)
+            for point in self.receivers(group)
+            if (delay := point.samples.folded(DELAY_P99)) is not None
+        ]
+        return max(delays, default=(0.0, None))[1]
 
     def rows(self, flow: str) -> list[Row]:
         """The rows of the figures about one flow: rates in `rate`, loss in per cent, x in the axis' unit."""

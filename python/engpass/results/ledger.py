@@ -127,11 +127,6 @@ class Direction(msgspec.Struct, frozen=True):
         """Link, transmitter and receiver, which identify a direction."""
         return self.link, self.start, self.end
 
-    @property
-    def place(self) -> str:
-        """The name of the transmitter where drops are listed: `atomis5 -> ss20`."""
-        return f"{self.start} -> {self.end}"
-
 
 def directions(outcome: Outcome) -> list[Direction]:
     """The ledgers of all directions of an outcome; empty if the engine keeps none.

@@ -13,14 +13,14 @@ _MOST = 8
 
 _ANOTHER_HASH = "flows may take other paths than in `limit` and `simulate`: the kernel's own hash chooses at"
 
-_NAMED = 3
-"""Maximum number of routers that a sentence names."""
+NAMED = 3
+"""Maximum number of routers, or of other parts of a testbed, that a sentence names."""
 
 
 def another_hash(routers: list[str]) -> str:
     """The note of a point where Linux, by its own hash, chose among equally short paths."""
-    more = f" and {len(routers) - _NAMED} more" if len(routers) > _NAMED else ""
-    return f"{_ANOTHER_HASH} router{'s' if routers[1:] else ''} {', '.join(routers[:_NAMED])}{more}"
+    more = f" and {len(routers) - NAMED} more" if len(routers) > NAMED else ""
+    return f"{_ANOTHER_HASH} router{'s' if routers[1:] else ''} {', '.join(routers[:NAMED])}{more}"
 
 
 def chose_otherwise(outcome: Outcome) -> bool:

@@ -159,7 +159,7 @@ def run_search(
         result["limit_bit_per_s"] = None if bound is None else bound[0]
         found = msgspec.convert(result, Found)
         notes = [] if bound is None else above(found, settings.trial, bound, engine)
-        result["notes"] = [*learning(runner.learning), *notes]
+        result["notes"] = [*runner.notes, *learning(runner.learning), *notes]
     store.end(session, result)
     return store.run(run_id, any_method=True)
 

@@ -44,7 +44,7 @@ class TrialRunner:
     ) -> None:
         self._testbed, self.traffic, self.engine, self.variant = testbed, traffic, engine, variant
         self._stopped, self._slow = stopped, slow
-        numbers = point_plan(testbed.campaign, variant, [])
+        numbers = self._numbers = point_plan(testbed.campaign, variant, [])
         flows = {flow.name: flow for flow in numbers.flows}
         if traffic not in flows:
             raise SearchError(f"unknown traffic `{traffic}`", nearest(traffic, flows))
@@ -128,6 +128,11 @@ class TrialRunner:
         if least is None or least.bottleneck.kind == "application":
             return None
         return least.bit_per_s, least.bottleneck.title
+
+    @property
+    def notes(self) -> list[str]:
+        """What the network of the trials leaves out of the file; nothing before the first trial."""
+        return [] if self._session is None else self._session.notes(self._numbers)
 
     def least(self) -> int:
         """The smallest load of a search: 24 datagrams per second, in bit/s of payload."""

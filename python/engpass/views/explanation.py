@@ -57,7 +57,7 @@ def losses(at: Situation) -> Table:
     """Where the packets of which flow were lost, and why."""
     rows: list[Sequence[Cell]] = [
         (
-            formatting.place_name(drop.place, at.parallel).replace("->", "→"),
+            formatting.place_name(drop.place, at.parallel),
             drop.cause,
             drop.flow,
             round(drop.cells),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engpass import formatting
 from engpass.results.above_limit import AT, differ
 from engpass.results.engine_difference import apart
-from engpass.results.samples import DELAY_P99, LONGEST_GAP, LOSS
+from engpass.results.samples import DELAY_P99, LONGEST_GAP, LOSS, TRANSFER_TIME
 from engpass.show.blocks import Block, Items, Prose
 
 if TYPE_CHECKING:
@@ -68,12 +69,29 @@ def _flow(table: Table, flow: str, points: Sequence[Point], variant: str) -> str
         return f"`{flow}` can get {_range(table, worst, best)}{_held(best)}"
     share = _share(best, limit, "" if worst is best else "there ")
     text = f"`{flow}` gets {_range(table, worst, best)}{share}{_others(every, best)}"
-    return ", ".join(filter(None, (text, *_harm(table, points))))
+    time, slow = _greatest(points, TRANSFER_TIME)
+    ends = ""
+    if slow is not None:
+        most = "up to " if points[1:] else ""
+        ends = f"its transfer takes {most}{formatting.duration(time)}{_where(table, slow)}"
+    return ", ".join(filter(None, (text, ends, *_harm(table, points))))
+
+
+def _times(points: Sequence[Point]) -> list[float]:
+    """The times of transfers that end, one for each of the flows; none if a flow does not end."""
+    found = [time for point in points if (time := point.samples.folded(TRANSFER_TIME)) is not None]
+    return found if len(found) == len(points) else []
 
 
 def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     """What many flows get, together and each; a multicast group counts by its receivers."""
-    flows = {flow: points for flow, points in flows.items() if not any(one.has_receivers for one in points)}
+    groups = [flow for flow, points in flows.items() if any(one.has_receivers for one in points)]
+    theirs = {point.flow for group in groups for point in table.receivers(group)}
+    number = len(flows.keys() - theirs)
+    who = formatting.count(number, "flow")
+    flows = {flow: points for flow, points in flows.items() if flow not in groups}
+    if groups:
+        who += f" to {formatting.count(len(flows), 'receiver')}"
     totals: dict[tuple[int, ...], float] = {}
     for points in flows.values():
         for point in points:
@@ -82,14 +100,22 @@ def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     every = [point for points in flows.values() for point in points]
     there = [point for point in every if point.at == top]
     rates = [point.goodput.value for point in there]
-    verb = "can get" if all(point.engine == "limit" for point in every) else "get"
+    verb = "get" if number > 1 else "gets"
+    if all(point.engine == "limit" for point in every):
+        verb = "can get"
     most = "up to " if len(totals) > 1 else ""
     low, high = min(rates), max(rates)
     each = "equal shares"
-    if not math.isclose(low, high, rel_tol=AT):
+    if times := _times(there):
+        # Transfers that end have equal goodputs over the run: only their times differ.
+        each = (
+            f"transfers take {formatting.duration(statistics.median(times))} (median)"
+            f" to {formatting.duration(max(times))} (longest)"
+        )
+    elif not math.isclose(low, high, rel_tol=AT):
         each = f"{formatting.both(low, high, 'bit/s')} each"
     total = f"{most}{formatting.rate(totals[top])} together{_where(table, there[0])}"
-    return ", ".join(filter(None, (f"{len(flows):,} flows {verb} {total}", each, *_harm(table, every))))
+    return ", ".join(filter(None, (f"{who} {verb} {total}", each, *_harm(table, every))))
 
 
 def _range(table: Table, worst: Point, best: Point) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from engpass.formatting import percent
 from engpass.results.above_limit import GENERATORS, differ
 from engpass.results.engine_difference import FAR, Apart, apart, reference
-from engpass.results.samples import DELAY_P99, FAMILIES, GOODPUT, LONGEST_GAP
+from engpass.results.samples import DELAY_P99, FAMILIES, GOODPUT, LONGEST_GAP, TRANSFER_TIME
 from engpass.show.blocks import Amount, Cell, Column, Marked, Prose, Table, columns
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ def _swept(axis: Axis, place: int) -> _Made:
 def _figures(table: aggregate.Table, shown: Sequence[Row]) -> Iterator[_Made]:
     """The signals that some row has; the goodput comes first, with its standard error."""
     counted = [row.point for row in shown if row.point.engine != "limit"]
-    summary = [(signal, unit) for signal, unit in table.signals.items() if signal.summary]
+    signals = table.signals.items()
+    # A transfer that ends has its limit over the run: its time tells how well it was served.
+    summary = [(signal, unit) for signal, unit in signals if signal.summary or signal is TRANSFER_TIME]
     for signal, unit in summary if counted else ():
         if signal is GOODPUT or any(point.samples.folded(signal) is not None for point in counted):
             yield _signal(signal, unit, signal.title)

@@ -134,7 +134,11 @@ def draw(table: Table, flow: str) -> base.Drawing:
 def says(table: Table, flow: str) -> str:
     """The caption: the meaning of the bars."""
     line, places = table.lines[flow], _places(table, flow)
-    why = "the point furthest below its limit" if _missing(table, flow) else "the first point"
+    missing = _missing(table, flow)
+    why = "the first point"
+    if missing:
+        below = any(missing.get(place, 0.0) > 0 for place in places)
+        why = "the point furthest below its limit" if below else "no point is below its limit"
     by = f", by the ledgers of {' and '.join(place[1] for place in places)}" if len(places) > 1 else ""
     others = ""
     if any(place in line.own for place in places):
@@ -157,7 +161,7 @@ def _places(table: Table, flow: str) -> list[Place]:
 
 
 def _place(table: Table, flow: str) -> Place:
-    """The point furthest below its limit, or the first point if no limits are known."""
+    """The point furthest below its limit or least above it, or the first point if no limits are known."""
     missing = _missing(table, flow)
     books = table.lines[flow].books
     there = [place for place in missing if place in books]

@@ -92,12 +92,16 @@ def _loss_caption(_table: Table, _flow: str) -> str:
 
 def _delay_caption(table: Table, flow: str) -> str:
     what, spread, _ = _marks(table)
+    receiver = table.slowest_receiver(flow)
     idle = [
         seconds
         for point in table.points
-        if point.flow == flow and (seconds := point.samples.folded(IDLE_DELAY)) is not None
+        if point.flow == (receiver or flow) and (seconds := point.samples.folded(IDLE_DELAY)) is not None
     ]
-    least = f" In an idle network it is {_range(idle)}." if idle else ""
+    least = f" In an idle network it is {_range(idle)}" if idle else ""
+    if receiver is not None:
+        least = f" The delay is that of the slowest receiver, {receiver}.{least}"
+    least += "." if idle else ""
     return (
         f"{what} show the delay that 99 % of the datagrams or segments do not exceed, {spread} the range"
         f" of the repeats.{least}"
