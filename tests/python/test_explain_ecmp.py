@@ -14,6 +14,7 @@ from engpass.explain.select_point import choose_in
 from engpass.explanation import Explanation, explain
 from engpass.results import ledger
 from engpass.settings import Settings
+from engpass.source import Given
 from engpass.types.outcome import VERSION, FlowOutcome, Outcome, Path, Step
 from test_outage import CUT, PAIR
 
@@ -227,7 +228,7 @@ def test_control_that_needs_marks_is_proposed_only_where_a_queue_marks() -> None
 
 @pytest.mark.parametrize("rate", ["5 Mbit/s", "9 Mbit/s", "20 Mbit/s"])
 def test_a_link_is_down_as_long_as_its_events_say_although_the_nic_sends_into_it(rate: str) -> None:
-    testbed = {
+    testbed: dict[str, Given] = {
         "name": "A NIC whose link fails",
         "host": {"a": {}, "b": {}},
         "router": {"r": {}},
