@@ -156,7 +156,7 @@ def test_page_shows_the_longest_gap_beside_the_delays() -> None:
     row = next(line for line in text.splitlines() if line.startswith("base | "))
     cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
     assert cells["Longest gap ms"] == "501"
-    assert "near -> far (upper) | line down | stream | 500" in text
+    assert "near → far (upper) | line down | stream | 500" in text
     assert "nothing arrives for up to 501 ms." in text
 
 

@@ -335,6 +335,14 @@ def test_load_counts_while_the_stream_lasts() -> None:
     assert (trial.sent, trial.lost, trial.asked, trial.kept) == (500, 0, 500, True)
 
 
+def test_trial_that_ends_before_its_stream_starts_is_an_error() -> None:
+    late = loads(QUEUED + 'start = "1 s"\n')
+    with TrialRunner(late, "u", "simulate", "base", lambda: False) as runner:
+        with pytest.raises(EngpassError, match="`u` starts after 1 s, when a trial of 1 s is over"):
+            runner.trial(8 * 1472 * 1000, 1.0)
+        assert runner.trial(8 * 1472 * 1000, 1.5)[0].sent == 500
+
+
 def test_result_above_the_limit_has_a_note(cli: Cli) -> None:
     short = ("--engine", "simulate", "--sum", "1 s")
     *_, last = search(cli, *short, "--loss", "0 %", text=QUEUED)

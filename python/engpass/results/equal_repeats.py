@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from engpass.formatting import count
 from engpass.results import ledger
 
@@ -17,7 +19,8 @@ class EqualRepeats:
     """Compares the simulated repeats of points at which TCP flows share a line."""
 
     def __init__(self) -> None:
-        self._first: dict[_Place, Outcome] = {}
+        self._first: dict[_Place, int | None] = {}
+        """By point, a hash of the flows of its first repeat; `None` where no TCP flows share a line."""
         self._equal: dict[_Place, bool] = {}
         self._most = 0
 
@@ -26,10 +29,11 @@ class EqualRepeats:
         if outcome.engine != "simulate":
             return
         place = outcome.variant, tuple(outcome.sweep.items())
-        first = self._first.setdefault(place, outcome)
-        if first is not outcome and (place in self._equal or _tcp_shares(first)):
-            self._equal[place] = self._equal.get(place, True) and outcome.flows == first.flows
-            self._most = max(self._most, outcome.repeat + 1, first.repeat + 1)
+        if place not in self._first:
+            self._first[place] = _digest(outcome) if _tcp_shares(outcome) else None
+        elif (first := self._first[place]) is not None:
+            self._equal[place] = self._equal.get(place, True) and _digest(outcome) == first
+        self._most = max(self._most, outcome.repeat + 1)
 
     def lines(self) -> list[str]:
         """A sentence, if the repeats of some point are equal."""
@@ -43,6 +47,10 @@ class EqualRepeats:
             " the links or other `start` times show whether they do"
         )
         return [text]
+
+
+def _digest(outcome: Outcome) -> int:
+    return hash(msgspec.json.encode(outcome.flows))
 
 
 def _tcp_shares(outcome: Outcome) -> bool:

@@ -143,6 +143,12 @@ class TrialRunner:
 
         Raises what the engine raises, and `SearchError`.
         """
+        start = self._flow.start_ns / 1e9
+        if not self.learning and start >= duration:
+            raise SearchError(
+                f"`{self.traffic}` starts after {start:g} s, when a trial of {duration:g} s is over",
+                "remove its `start`, or make longer trials: `--trial`, and `--initial` with mlrsearch",
+            )
         seen = self._tried.setdefault((load, duration), 0)
         self._tried[load, duration] += 1
         residue = RESIDUE_SECONDS if self.engine in MODEL else 0.0
