@@ -1,7 +1,7 @@
 //! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again at its end.
 //!
-//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The queue sends one packet at a time. The discipline
-//! chooses the next packet when the link begins to transmit the last cell of this one. So circuits share the link, and packets wait in the queue, not as cells.
+//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The queue sends one packet at a time. Mostly, the
+//! discipline chooses the next packet when the link begins to transmit the last cell of this one. So circuits share the link, and packets wait in the queue, not as cells.
 //! A shaped circuit on a link that all its shapers together cannot fill does not wait for the link, so that it keeps its rate beside others.
 
 use engpass_model::queue::{self, Backlog, Cause, Ecn, PortView, Scheduler};
@@ -42,7 +42,7 @@ pub struct CircuitQueue {
     paced: bool,
     /// Instant of the pending `CircuitFree` event; `u64::MAX` if there is none.
     asked: u64,
-    /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown when the line begins the last cell.
+    /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown.
     sends: (u64, u32),
     /// PDU of the packet being sent, while it is unknown when the line begins the last cell.
     pub pdu: Option<u32>,
@@ -130,14 +130,15 @@ impl CircuitQueue {
         }
     }
 
-    /// Records the instant at which the discipline may choose the next packet: the line begins the last cell of the packet being sent.
+    /// Records the instant at which the discipline may choose the next packet: the line begins the last cell of the packet being sent, or the shaper of a paced
+    /// circuit may emit again.
     pub fn ends_at(&mut self, at: u64) {
         (self.sends.0, self.pdu) = (at, None);
     }
 
-    /// Returns true if the line has not begun the last cell of the packet being sent. Then also returns the instant for which the caller must schedule a
+    /// Returns true if the packet being sent is not over yet. Then also returns the instant for which the caller must schedule a
     /// `CircuitFree` event, if any. `emitted` is the emission time of the packet's PDU, if it has one.
-    pub fn wait_for_line(&mut self, emitted: Option<u64>, now: u64) -> (bool, Option<u64>) {
+    pub fn wait_for_turn(&mut self, emitted: Option<u64>, now: u64) -> (bool, Option<u64>) {
         // The emission time of the last cell is known; the cell leaves the line later.
         let at = emitted.map_or(self.sends.0, |emitted| emitted.max(now) + 1);
         if at <= now {

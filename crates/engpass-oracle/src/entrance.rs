@@ -72,8 +72,8 @@ pub(crate) fn entrances(
     vcs.iter().enumerate().filter(routed).map(entrance).collect()
 }
 
-/// Returns true if the shaper of a circuit direction sets the pace of its requests: the fixed shapers at its first line send fewer whole cells per second than
-/// the line.
+/// Returns true if the shaper of a circuit direction sets the pace of its requests: the circuits with `shaping` that begin on its first line in their forward
+/// direction may together send fewer whole cells per second than the line.
 fn is_paced(topology: &Topology, (vcs, shapers): (&[Vc], &[Shaper]), index: usize) -> bool {
     let line = vcs[index].lines[0];
     let per_second = |pace: Pace| {

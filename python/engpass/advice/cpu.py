@@ -14,7 +14,6 @@ from engpass.settings import Amount
 # MTU of a link (IEEE 802.3) or circuit (RFC 2225 section 5) if neither file nor catalogue gives one.
 _MTU = {"link": Amount(Decimal(1500), "B"), "circuit": Amount(Decimal(9180), "B")}
 
-
 _JUMBO = Amount(Decimal(9000), "B")
 """MTU of jumbo frames, the one of common use between 1500 B and 65,535 B."""
 
@@ -44,15 +43,18 @@ def _larger_packets(at: Situation) -> Iterator[Proposal]:
     # Raise all links of the path together, since the smallest MTU limits the packets.
     smallest = min(amounts, key=lambda amount: amount.number)
     where = f"of `{circuit}`" if circuit is not None else "on the path"
-    sets = {(*place, "mtu"): smallest for place in places}
     media = [at.settings.get("link", hop.link, "medium") for hop in at.hops]
     if any(isinstance(medium, str) and medium.startswith("ethernet") for medium in media):
         # Frames between the standard size and this one are rare, and longer ones not in common use.
         if smallest.in_base()[0] < _JUMBO.number:
             words = f"raise the MTU {where} to {_JUMBO}"
-            yield Proposal.one("mtu", Cost.SETTING, words, *((path, str(_JUMBO)) for path in sets))
+            both = zip(places, amounts, strict=True)
+            smaller = [place for place, amount in both if amount.in_base()[0] < _JUMBO.number]
+            sets = [((*place, "mtu"), str(_JUMBO)) for place in smaller]
+            yield Proposal.one("mtu", Cost.SETTING, words, *sets)
         return
-    yield from scaled("mtu", Cost.SETTING, sets.items(), f"raise the MTU {where} to {{}}", named=smallest)
+    together = {(*place, "mtu"): smallest for place in places}
+    yield from scaled("mtu", Cost.SETTING, together.items(), f"raise the MTU {where} to {{}}", named=smallest)
 
 
 def _faster(at: Situation, host: str, key: str) -> Iterator[Proposal]:

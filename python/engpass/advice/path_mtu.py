@@ -62,6 +62,8 @@ def _cuts(at: Situation, tunnel: DrawnTunnel) -> bool:
 
 def _fitting(at: Situation, tunnel: DrawnTunnel) -> int:
     """The longest packet in bytes that enters a tunnel and fits the links on its path with the headers."""
+    if at.settings.amount("tunnel", tunnel.name, "mtu") is not None:
+        return tunnel.mtu_bytes
     under = [hop.link for hop in at.hops if {hop.start, hop.end} <= set(tunnel.route)]
     links = min((_mtu(at, link) or _MTU_BYTES for link in under), default=_MTU_BYTES)
     # The drawn tunnel may be that of another variant, which does not fragment outer packets.

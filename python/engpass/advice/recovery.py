@@ -40,7 +40,7 @@ def _timeout(at: Situation, host: str) -> Iterator[Proposal]:
     paths = list(dict.fromkeys((path, *_rivals(at))))
     whose = f"of `{host}`" + (f" and {formatting.count(len(paths) - 1, 'other sender')}" if paths[1:] else "")
     if given is not None:
-        amounts = [(one, at.settings.amount(*one)) for one in paths]
+        amounts = [(one, at.settings.amount(*one) or given) for one in paths]
         words = f"lower the minimum retransmission timeout {whose} to {{}}"
         yield from scaled("recovery", Cost.SETTING, amounts, words, factor=HALF, named=given)
     elif trip:

@@ -20,7 +20,7 @@ from engpass.explain.resimulate import Bench, Flows
 from engpass.explain.shaken import Shaken
 from engpass.results import ledger, samples
 from engpass.results.samples import GOODPUT, TRANSFER_TIME
-from engpass.settings import Amount
+from engpass.settings import Amount, join
 from engpass.types.signals import Signal
 
 _PERIODIC = frozenset({"udp-stream", "multicast"})
@@ -93,7 +93,8 @@ def shaken(at: Situation, bench: Bench) -> Shaken | None:
     first = {name: ledger.route(at.outcomes[0], name)[0] for name in names}
     links = tuple(dict.fromkeys(link for link, _, _ in first.values()))
     jitter = _packet_time(hop, bench)
-    made = bench.served([(f"link.{link}.jitter", jitter) for link in links], lambda _place, _made: False)
+    changes = [(join(("link", link, "jitter")), jitter) for link in links]
+    made = bench.served(changes, lambda _place, _made: False)
     if made is None:
         return None
     (before, *_), (after,) = bench.baseline(), made

@@ -1,6 +1,7 @@
 """The figures of a run: as Altair charts, as the page's specifications, as files."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -95,12 +96,18 @@ def _drawn(table: Table) -> Iterator[tuple[str, Drawing, _Data]]:
 
 
 def _flows(table: Table) -> Sequence[str]:
-    """The flows with figures of their own, at most `MAX_FLOWS`: the slowest first if transfers end."""
-    slowest: dict[str, float] = {}
+    """The flows with figures of their own, at most `MAX_FLOWS`.
+
+    If transfers end, those that do not come first, then the slowest.
+    """
+    times: dict[str, list[float]] = {}
     for point in table.points:
-        if (time := point.samples.folded(TRANSFER_TIME)) is not None:
-            slowest[point.flow] = max(slowest.get(point.flow, 0.0), time)
-    return sorted(table.flows, key=lambda flow: -slowest.get(flow, 0.0))[:MAX_FLOWS]
+        if point.engine != "limit":
+            time = point.samples.folded(TRANSFER_TIME)
+            times.setdefault(point.flow, []).append(math.inf if time is None else time)
+    if any(math.isfinite(time) for found in times.values() for time in found):
+        return sorted(table.flows, key=lambda flow: -max(times.get(flow, [0.0])))[:MAX_FLOWS]
+    return table.flows[:MAX_FLOWS]
 
 
 def _draw(figure: Figure, table: Table, flow: str) -> Drawing:

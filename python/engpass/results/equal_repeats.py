@@ -20,9 +20,8 @@ class EqualRepeats:
 
     def __init__(self) -> None:
         self._first: dict[_Place, int | None] = {}
-        """By point, a hash of the flows of its first repeat; `None` where no TCP flows share a line."""
+        """By point, a hash of the flows of its first repeat; `None` where phases cannot matter."""
         self._equal: dict[_Place, bool] = {}
-        self._most = 0
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a point; the repeats may come in any order."""
@@ -30,10 +29,9 @@ class EqualRepeats:
             return
         place = outcome.variant, tuple(outcome.sweep.items())
         if place not in self._first:
-            self._first[place] = _digest(outcome) if _tcp_shares(outcome) else None
+            self._first[place] = _digest(outcome) if _may_lock(outcome) else None
         elif (first := self._first[place]) is not None:
             self._equal[place] = self._equal.get(place, True) and _digest(outcome) == first
-        self._most = max(self._most, outcome.repeat + 1)
 
     def lines(self) -> list[str]:
         """A sentence, if the repeats of some point are equal."""
@@ -42,9 +40,9 @@ class EqualRepeats:
             return []
         where = "" if equal == len(self._first) else f" at {equal:,} of {count(len(self._first), 'point')}"
         text = (
-            f"simulate{where}: all {self._most:,} repeats are equal, because nothing in the file is random."
+            f"simulate{where}: the repeats are equal, because nothing in the file is random."
             " The shares of TCP flows on a line may then depend on the phase of their packets: a `jitter` of"
-            " the links or other `start` times show whether they do"
+            " links that carry packets, or other `start` times, show whether they do"
         )
         return [text]
 
@@ -53,8 +51,10 @@ def _digest(outcome: Outcome) -> int:
     return hash(msgspec.json.encode(outcome.flows))
 
 
-def _tcp_shares(outcome: Outcome) -> bool:
-    """True if two TCP flows take the same line in the same direction."""
+def _may_lock(outcome: Outcome) -> bool:
+    """True if two TCP flows take the same line in the same direction, and a full queue drops packets."""
+    if not any(drop.cause == "buffer full" for drop in outcome.drops):
+        return False
     seen: set[ledger.Hop] = set()
     for name, flow in outcome.flows.items():
         taken = ledger.route(outcome, name) if flow.kind == "tcp-stream" else []

@@ -69,7 +69,7 @@ def _flow(table: Table, flow: str, points: Sequence[Point], variant: str) -> str
         return f"`{flow}` can get {_range(table, worst, best)}{_held(best)}"
     share = _share(best, limit, "" if worst is best else "there ")
     text = f"`{flow}` gets {_range(table, worst, best)}{share}{_others(every, best)}"
-    time, slow = _greatest(points, TRANSFER_TIME)
+    time, slow = _greatest(points, TRANSFER_TIME) if _times(points) else (0.0, None)
     ends = ""
     if slow is not None:
         most = "up to " if points[1:] else ""
@@ -106,11 +106,13 @@ def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     most = "up to " if len(totals) > 1 else ""
     low, high = min(rates), max(rates)
     each = "equal shares"
-    if times := _times(there):
-        # Transfers that end have equal goodputs over the run: only their times differ.
+    _, slow = _greatest(every, TRANSFER_TIME) if _times(every) else (0.0, None)
+    if slow is not None:
+        # Transfers that end have equal goodputs over the run: only their times differ, most at this point.
+        times = _times([point for point in every if point.at == slow.at])
         each = (
             f"transfers take {formatting.duration(statistics.median(times))} (median)"
-            f" to {formatting.duration(max(times))} (longest)"
+            f" to {formatting.duration(max(times))} (longest){_where(table, slow)}"
         )
     elif not math.isclose(low, high, rel_tol=AT):
         each = f"{formatting.both(low, high, 'bit/s')} each"

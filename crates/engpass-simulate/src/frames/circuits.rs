@@ -66,7 +66,7 @@ impl CellNetwork {
         if queue.pdu.is_some() {
             self.advance(port, now - 1, shared);
         }
-        if let (true, again) = self.wait_for_line(number, shared, now) {
+        if let (true, again) = self.wait_for_turn(number, shared, now) {
             return [again, None];
         }
         let queue = self.queue(number);
@@ -82,7 +82,7 @@ impl CellNetwork {
                 self.queue(number).send(chosen.bytes, pdu);
                 let arrival = self.emit(pdu, None, now, shared);
                 self.queue(number).handed_over(shared.vcs[vc].shaper.next());
-                [Some(arrival), self.wait_for_line(number, shared, now).1]
+                [Some(arrival), self.wait_for_turn(number, shared, now).1]
             }
             Err(ready) => [ready.map(|ready| (ready, port, Event::CircuitFree(number))), None],
         };
@@ -90,12 +90,11 @@ impl CellNetwork {
         events
     }
 
-    /// Returns true if the line has not begun the last cell of the packet being sent. Then also returns the event of the instant at which it has, or at which
-    /// that may be known.
-    fn wait_for_line(&mut self, number: u32, shared: &SharedState, now: u64) -> (bool, Option<NewEvent>) {
+    /// Returns true if the packet being sent is not over yet. Then also returns the event of the instant at which it is, or at which that may be known.
+    fn wait_for_turn(&mut self, number: u32, shared: &SharedState, now: u64) -> (bool, Option<NewEvent>) {
         let queue = self.queue(number);
         let emitted = queue.pdu.map(|pdu| shared.pdus[pdu].eta);
-        let (is_busy, at) = queue.wait_for_line(emitted, now);
+        let (is_busy, at) = queue.wait_for_turn(emitted, now);
         (is_busy, at.map(|at| (at, queue.port, Event::CircuitFree(number))))
     }
 
