@@ -1,4 +1,4 @@
-//! The progress of packets: what a handler returns about a packet that it has moved.
+//! The progress of packets: the result of a handler that has moved one.
 
 use super::clock::{NewEvent, NewEvents};
 

@@ -19,15 +19,13 @@ from engpass.explain.point_facts import Hop, Situation
 from engpass.explain.resimulate import Bench, Flows
 from engpass.explain.shaken import Shaken
 from engpass.results import ledger, samples
+from engpass.results.equal_repeats import FULL
 from engpass.results.samples import GOODPUT, TRANSFER_TIME
 from engpass.settings import Amount, join
 from engpass.types.signals import Signal
 
 _PERIODIC = frozenset({"udp-stream", "multicast"})
 """Kinds of traffic that send at constant intervals."""
-
-_FULL = "buffer full"
-"""The cause of drops in a queue that does not draw random numbers."""
 
 _FAR = 2.0
 """A loss share is disproportionate if it is this many times the share of all flows together: our choice."""
@@ -54,10 +52,10 @@ class Lock(msgspec.Struct, frozen=True):
 
 def locked(at: Situation) -> Lock | None:
     """The best served flow at the full queue where the flow loses far more than its part, or `None`."""
-    hop = next((hop for drop in at.lost_at(_FULL) for hop in at.hops if hop.is_at(drop.place)), None)
+    hop = next((hop for drop in at.lost_at(FULL) for hop in at.hops if hop.is_at(drop.place)), None)
     if hop is None or any(_varies(at, name) for name in (at.flow, *at.others_on(hop))):
         return None
-    lost = {drop.flow: drop.datagrams for drop in at.drops if drop.cause == _FULL and hop.is_at(drop.place)}
+    lost = {drop.flow: drop.datagrams for drop in at.drops if drop.cause == FULL and hop.is_at(drop.place)}
     sent = {name: at.sent_by(name) for name in (at.flow, *at.others_on(hop))}
     shares = {name: lost.get(name, 0.0) / count for name, count in sent.items() if count}
     whole = sum(lost.values()) / sum(sent.values()) if sum(sent.values()) else 0.0
@@ -114,7 +112,7 @@ def _contested(at: Situation) -> Hop | None:
     most, contested = 0.0, None
     for hop in at.hops if at.tcp else ():
         tcp = {at.flow, *_rivals(at, hop)}
-        drops = [one for one in at.drops if one.cause == _FULL and one.flow in tcp and hop.is_at(one.place)]
+        drops = [one for one in at.drops if one.cause == FULL and one.flow in tcp and hop.is_at(one.place)]
         lost = math.fsum(drop.datagrams for drop in drops)
         if tcp != {at.flow} and lost > most:
             most, contested = lost, hop

@@ -154,7 +154,7 @@ class Table(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def rows_title(self) -> str:
-        """What `flows` are, in words: receivers of a multicast group have rows of their own."""
+        """The title of `flows`: receivers of a multicast group have rows of their own."""
         return "flows and receivers" if any(point.has_receivers for point in self.points) else "flows"
 
     def receivers(self, group: str) -> list[Point]:

@@ -12,6 +12,9 @@ from engpass.results import ledger
 if TYPE_CHECKING:
     from engpass.types.outcome import Outcome
 
+FULL = "buffer full"
+"""The cause of drops in a full queue, which draws no random numbers."""
+
 _Place = tuple[str, tuple[tuple[str, object], ...]]
 
 
@@ -53,7 +56,7 @@ def _digest(outcome: Outcome) -> int:
 
 def _may_lock(outcome: Outcome) -> bool:
     """True if two TCP flows take the same line in the same direction, and a full queue drops packets."""
-    if not any(drop.cause == "buffer full" for drop in outcome.drops):
+    if not any(drop.cause == FULL for drop in outcome.drops):
         return False
     seen: set[ledger.Hop] = set()
     for name, flow in outcome.flows.items():

@@ -56,7 +56,7 @@ class Found(msgspec.Struct, frozen=True):
     limit_bit_per_s: float | None = None
     """The bound of the limit engine on the stream, if it gives one."""
     notes: list[str] = []
-    """What the engine leaves out of the file, and results that are above the limit of the path."""
+    """The parts of the file that the engine leaves out, and results that are above the limit of the path."""
     goals: list[GoalFound] | None = None
     """Only for MLRsearch: the result for each goal."""
     finished: bool | None = None

@@ -131,7 +131,7 @@ class TrialRunner:
 
     @property
     def notes(self) -> list[str]:
-        """What the network of the trials leaves out of the file; nothing before the first trial."""
+        """The parts of the file that the network of the trials leaves out; empty before the first trial."""
         return [] if self._session is None else self._session.notes(self._numbers)
 
     def least(self) -> int:

@@ -4,7 +4,7 @@
 //! compare it with the leaky bucket, the second formulation in the standard.
 //!
 //! Cells arrive at whole picoseconds, rounded up. Of cells that are sent exactly at the contract's rate, one that was rounded by more than the next makes
-//! that one less than a picosecond early. Such a cell conforms, also without tolerance.
+//! that one less than a picosecond early. Such a cell conforms even if the tolerance is zero.
 
 use crate::time::{Pace, Time};
 

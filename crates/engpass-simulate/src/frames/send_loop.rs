@@ -61,7 +61,7 @@ impl SendLoop {
         }
     }
 
-    /// Takes the events that follow from what was sent and written.
+    /// Takes the events that follow from sending and writing.
     #[inline(always)]
     pub(crate) fn take_events(&mut self) -> NewEvents {
         [self.arrival.take(), self.wake.take()]
